@@ -13,8 +13,10 @@ from crow.model.scripted import Call, reply
 from crow.results import ToolKind, ToolResult
 from crow.timeouts import timeout
 from crow.tools.base import Action, Tool
+from crow.turn.call_batch import MOST_AT_ONCE
 from crow.workspace.base import Workspace
 from tests.support.patience import DEADLINE
+from tests.support.work import lines_run
 from tests.turn.talk import Talk
 
 
@@ -24,6 +26,7 @@ class Counter:
     def __init__(self, kind: ToolKind, expected: int) -> None:
         self.spec = ToolSpec("count", "Counts.", {"type": "object"})
         self.kind = kind
+        self.begun = 0
         self.running = 0
         self.most = 0
         self.expected = expected
@@ -44,6 +47,7 @@ class Counting(Action):
         self._counter = counter
 
     async def perform(self, journal: Journal) -> ToolResult:
+        self._counter.begun += 1
         self._counter.running += 1
         self._counter.most = max(self._counter.most, self._counter.running)
         if self._counter.most == self._counter.expected:
@@ -54,6 +58,14 @@ class Counting(Action):
             await asyncio.sleep(0)
         self._counter.running -= 1
         return ToolResult(ok=True, text="counted")
+
+
+class Idle(Counter):
+    """The same, and its calls wait for nobody."""
+
+    def __init__(self) -> None:
+        super().__init__(ToolKind.READ, 0)
+        self.together.set()
 
 
 class Served:
@@ -91,3 +103,43 @@ def test_calls_of_a_servers_tool_run_one_after_the_other_whatever_it_says_of_its
     asyncio.run(talk.turn("Go."))
     assert counter.most == 1
     assert [event.result.text for event in talk.of(CallSettled)] == ["counted"] * 3
+
+
+def test_of_very_many_calls_only_some_run_at_once(tmp_path):
+    many = 3 * MOST_AT_ONCE
+    talk, counter = (
+        Talk(tmp_path, [reply(*[Call("count", {})] * many), reply("Done.")]),
+        Counter(ToolKind.READ, MOST_AT_ONCE),
+    )
+    talk.context.tools.add(counter)
+    asyncio.run(talk.turn("Go."))
+    assert counter.most == MOST_AT_ONCE
+    assert [event.result.text for event in talk.of(CallSettled)] == ["counted"] * many
+
+
+def test_the_work_grows_with_the_calls_of_a_reply_and_not_with_their_square(tmp_path):
+    def work_of(calls: int) -> int:
+        talk, counter = Talk(tmp_path, [reply(*[Call("count", {})] * calls), reply("Done.")], window=10**9), Idle()
+        talk.context.tools.add(counter)
+        return lines_run(lambda: asyncio.run(talk.turn("Go.")))
+
+    assert work_of(400) < 5 * work_of(100)
+
+
+def test_one_that_fails_begins_no_other(tmp_path):
+    """What waits for its turn does not run after the turn was given up."""
+    many = 2 * MOST_AT_ONCE
+    talk, counter = Talk(tmp_path, [reply(*[Call("count", {})] * many)]), Counter(ToolKind.READ, MOST_AT_ONCE)
+    talk.context.tools.add(counter)
+
+    async def cancelled() -> None:
+        turn = asyncio.create_task(talk.turn("Go."))
+        async with timeout(DEADLINE):
+            await counter.together.wait()
+        turn.cancel()
+        await asyncio.wait([turn])
+
+    asyncio.run(cancelled())
+    settled = [event.result.text for event in talk.of(CallSettled)]
+    assert len(settled) == many
+    assert counter.begun == MOST_AT_ONCE

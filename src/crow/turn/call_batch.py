@@ -30,6 +30,8 @@ from crow.visible import one_line
 CUT_OFF = "Not run: the model's reply was cut off before the call was complete."
 ANNOUNCED = ToolResult(ok=True, text="The user sees it.", display=(HiddenOutput(),))
 """The result of a call that does nothing but show something, which was shown before the turn broke off."""
+MOST_AT_ONCE = 32
+"""Calls of one reply that run side by side: with thousands, each turn of the event loop would take seconds."""
 TIMES = 5
 """Calls with the same arguments and the same result, after which a model goes round in circles."""
 MOST_GO_ONS = 2
@@ -152,7 +154,7 @@ class CallBatch:
             result = replace(result, text=f"{result.text}\n{read.note}")
         self.outcomes.append((read.call, result))
         await self._settle([(call, result)])
-        self._room.release(call.id)
+        self._room.release(call.id, result)
 
     async def _settle(self, results: Sequence[tuple[Call, ToolResult]]) -> None:
         for _, result in results:
@@ -161,7 +163,7 @@ class CallBatch:
 
 
 async def _all_of(work: Iterable[Callable[[], Awaitable[None]]]) -> None:
-    """Runs all at once; if one fails or we are cancelled, the others are ended before the error goes on.
+    """Runs so many at once; if one fails or we are cancelled, those that run are ended before the error goes on.
 
     Each is cancelled once, so that nothing interrupts what it does to end.
     """
@@ -176,14 +178,18 @@ async def _all_of(work: Iterable[Callable[[], Awaitable[None]]]) -> None:
                 if task is not asyncio.current_task():
                     task.cancel()
 
-    async def run(item: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await item()
-        except BaseException as error:  # noqa: BLE001 -- it goes on below, once the others have ended
-            # At once: one that waits for its question to be asked must not ask it after the turn was given up.
-            end_all(error)
+    async def run_next_ones() -> None:
+        # The same for all of us: each takes what nobody has begun.
+        while failure is None and (item := next(items, None)) is not None:
+            try:
+                await item()
+            except BaseException as error:  # noqa: BLE001 -- it goes on below, once the others have ended
+                # At once: one that waits for its question to be asked must not ask it after the turn was given up.
+                end_all(error)
 
-    tasks += [asyncio.create_task(run(item)) for item in work]
+    waiting = list(work)
+    items = iter(waiting)
+    tasks += [asyncio.create_task(run_next_ones()) for _ in waiting[:MOST_AT_ONCE]]
     running: set[asyncio.Task[None]] = set(tasks)
     while running:
         try:

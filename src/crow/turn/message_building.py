@@ -124,14 +124,14 @@ class PartialReply:
 
     def settle(self, call_id: str, result: ToolResult) -> None:
         if call_id in self._parts:
-            self._results[call_id] = ToolMessage(call_id, result.text, ok=result.ok, images=result.images)
+            self._results[call_id] = output_of(call_id, result)
 
     def messages(self) -> list[Message]:
         parts = tuple(part for key, value in self._parts.items() if (part := self._part(key, value)) is not None)
         if not parts:
             return []
         reply = AssistantMessage(parts)
-        results = [self._results.get(call.id) or ToolMessage(call.id, UNFINISHED, ok=False) for call in reply.calls]
+        results = [self._results.get(call.id) or unfinished_output(call.id) for call in reply.calls]
         return [reply, *results]
 
     def _part(self, key: str, value: list[str] | ToolCall | None) -> AssistantPart | None:
@@ -145,6 +145,15 @@ class PartialReply:
         if seal is not None:
             thought = replace(thought, origin=seal.origin, signature=seal.signature, redacted=seal.redacted)
         return replace(thought, text=text, kept=kept) if text or seal or kept else None
+
+
+def output_of(call_id: str, result: ToolResult) -> ToolMessage:
+    return ToolMessage(call_id, result.text, ok=result.ok, images=result.images)
+
+
+def unfinished_output(call_id: str) -> ToolMessage:
+    """What stands in the place of a call's output until the call is settled."""
+    return ToolMessage(call_id, UNFINISHED, ok=False)
 
 
 # --- without what was refused

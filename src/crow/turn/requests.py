@@ -34,6 +34,7 @@ from crow.results import CommandEnd, ToolKind, ToolResult
 from crow.tools.ask import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
 from crow.tools.base import SMALL_WINDOW, Toolbox, small_set
 from crow.turn.history import History
+from crow.turn.message_building import output_of, unfinished_output
 from crow.turn.reply import Reply
 from crow.turn.spending import Purse
 
@@ -304,25 +305,37 @@ def _tokens_of_tools(specs: Sequence[ToolSpec]) -> int:
 class OutputRoom:
     """What the outputs of one reply's calls may take: a quarter of the window at most, and less as it fills up.
 
-    Calls that run at once share what is left: each has its part before it begins.
+    Calls that run at once share what is left: each has its part before it begins. The history is read once, however
+    many calls there are: what each adds to it is known when the call is settled.
     """
 
     def __init__(self, window: ContextWindow) -> None:
         self._window = window
+        self._taken: int | None = None
+        """Tokens of the next request, as far as it is known; None before the first call asks."""
         self._claimed: dict[str, int] = {}
+        self._all_claimed = 0
 
     def claim(self, call_id: str) -> int | None:
         """The bytes of the call's output that there is room for; None if the window is not known."""
         room = self._window.room()
         if room is None:
             return None
-        left = room.most - self._window.estimate() - sum(self._claimed.values())
-        self._claimed[call_id] = max(LEAST_OUTPUT, min(left // 2, room.share(OUTPUT_SHARE)))
-        return self._claimed[call_id] * BYTES_A_TOKEN
+        if self._taken is None:
+            self._taken = self._window.estimate()
+        left = room.most - self._taken - self._all_claimed
+        claimed = max(LEAST_OUTPUT, min(left // 2, room.share(OUTPUT_SHARE)))
+        self._claimed[call_id] = claimed
+        self._all_claimed += claimed
+        return claimed * BYTES_A_TOKEN
 
-    def release(self, call_id: str) -> None:
-        """The call is settled: the history knows what its output takes."""
-        self._claimed.pop(call_id, None)
+    def release(self, call_id: str, result: ToolResult) -> None:
+        """The call is settled: from now on its output counts, and no longer what the call might have written. One that
+        was refused has a few words for an output, and never asked."""
+        claimed = self._claimed.pop(call_id, None)
+        if claimed is not None and self._taken is not None:
+            self._all_claimed -= claimed
+            self._taken += tokens_of(output_of(call_id, result)) - tokens_of(unfinished_output(call_id))
 
 
 def fitted_output(result: ToolResult, kind: ToolKind, most: int | None) -> ToolResult:
