@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -81,6 +82,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    # What is started from here is to be told to end by signals, also where the tests themselves run below nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not config.option.basetemp:
         config.pluginmanager.register(OwnFolder(config))
     path = config.getoption("--rules-to")

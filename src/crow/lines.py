@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import select
 import stat
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +21,9 @@ ROOM = 256 * 1024
 """Unsent bytes above which producers of updates have to wait."""
 FLOOD = 32 * 1024 * 1024
 """Unsent bytes above which we stop reading: the peer asks and does not take the answers."""
+
+MOST_DRAINED = 64
+"""Chunks that are still read from a peer that no longer takes anything: one that goes on sending is not waited for."""
 
 
 class LineReader:
@@ -71,6 +75,17 @@ class LineReader:
         if self._paused and not self._stopped:
             self._paused = False
             self._loop.add_reader(self._fd, self._on_readable)
+
+    def drain(self) -> None:
+        """Reads what has been sent already, before it is said that the peer has left."""
+        if self._pump is not None:
+            return
+        sent = select.poll()
+        sent.register(self._fd, select.POLLIN)
+        for _ in range(MOST_DRAINED):
+            if self._stopped or not sent.poll(0):
+                return
+            self._on_readable()
 
     def _on_readable(self) -> None:
         try:

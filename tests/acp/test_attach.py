@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sqlite3
@@ -112,7 +113,7 @@ def test_a_question_is_answered_where_it_was_not_asked_first(editors):
     assert (first.workspace / "a.txt").read_text() == "written\n"
     first.wait_for_call("$/cancel_request")
     assert any("second" in notice for notice in first.notices)
-    assert second.the_call()["status"] == "completed"
+    second.wait_until(lambda: second.the_call()["status"] == "completed", "the end of the call")
     release.set()
     second.close()
     first.close()
@@ -190,8 +191,8 @@ def test_an_owner_that_is_killed_in_a_command_is_taken_over_by_one_of_those_that
     error = turn.error()
     assert "cut off" in error.message
     assert f"process {owner.process.pid}" in error.message
+    watchers[1].wait_until(lambda: bool(notices_of(watchers[1], "cut off")), "the notice")
     for watcher in watchers:
-        watcher.wait_until(lambda w=watcher: bool(notices_of(w, "cut off")), "the notice")
         watcher.wait_until(lambda w=watcher: w.the_call()["status"] == "failed", "the call's end")
         assert watcher.text() == "Begun. "
     token, after, running = row(owner, session)
@@ -206,7 +207,8 @@ def test_an_owner_that_is_killed_in_a_command_is_taken_over_by_one_of_those_that
     winner.wait_for_text("Done.")
     for watcher in watchers:
         assert watcher.text() == "Begun. Done."
-        assert len(notices_of(watcher, "cut off")) == 1
+    # Everyone is told once, and whoever sent the prompt by its answer.
+    assert [len(notices_of(watcher, "cut off")) for watcher in watchers] == [0, 1]
     assert history(winner, session) == history(other, session)
     for watcher in watchers:
         watcher.close()
@@ -346,6 +348,29 @@ def test_an_owner_that_does_not_answer_is_named_and_left_alone(editors):
     assert "Ended." in other.text()
     other.close()
     owner.close()
+
+
+def test_a_socket_that_was_removed_is_made_anew_for_who_wants_to_join(editors, tmp_path):
+    runtime = tmp_path / "r"
+    runtime.mkdir(mode=0o700)
+    owner = editors.start("owner", BUSY, permit=once, environment={"XDG_RUNTIME_DIR": str(runtime)})
+    session = owner.new_session()
+    turn = owner.start_prompt("begin")
+    has_begun(owner)
+    first = editors.start("first", permit=once)
+    first.load_session(session)
+    socket_at(owner, session)
+    shutil.rmtree(runtime)  # as when somebody logs out whose tmux goes on
+    second = editors.start("second", permit=once)
+    second.load_session(session)
+    path = socket_at(owner, session)
+    go(owner)
+    assert turn.answer() == {"stopReason": "end_turn"}
+    for editor in (first, second):
+        editor.wait_for_text("Ended.")
+        editor.close()
+    assert owner.close() == 0
+    assert not os.path.exists(path)
 
 
 def test_processes_that_load_at_the_same_moment_share_one_session(editors):
@@ -588,7 +613,9 @@ def test_owners_that_are_killed_at_any_moment_lose_nothing_and_say_nothing_twice
             # What an editor asks for is answered once it is attached again: by then it has been shown what it missed.
             assert editor.request("session/set_mode", {"sessionId": session, "modeId": "auto"}) == {}
             more = len(notices_of(editor, "cut off")) - told[editor]
-            assert more in ((1,) if cut_off else (0, 1) if prompter is owner else (0,))
+            # Whoever sent the prompt is told by its answer.
+            is_told = cut_off and editor is not prompter
+            assert more in ((1,) if is_told else (0, 1) if prompter is owner else (0,))
         assert row(rest[0], session)[1] == epoch + 1, "one of them, once"
         eventually(lambda: not any(map(lives, below)), "nothing is left of the owner")  # noqa: B023 -- called at once
         crowd = [*rest, editors.start(f"e{number + 3}", **options)]
@@ -614,19 +641,42 @@ def test_a_relay_is_told_what_no_longer_lives_there_and_a_plain_client_may_load_
     owner.prompt("hello")
     path = socket_at(owner, session)
     owner.request("session/close", {"sessionId": session})
-    for crow, expected in (({"attach": 1}, "error"), ({}, "result")):
-        with socket.socket(socket.AF_UNIX) as peer:
-            peer.connect(path)
-            answers = peer.makefile("rb")
-            load = {"sessionId": session, "cwd": str(owner.workspace), "mcpServers": []}
-            hello = {"protocolVersion": 1, "_meta": {"crow": crow}}
-            for id, (method, params) in enumerate([("initialize", hello), ("session/load", load)]):
-                message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-                peer.sendall(json.dumps(message).encode() + b"\n")
-                while (answer := json.loads(answers.readline())).get("id") != id:
-                    pass
-            assert expected in answer
-            if expected == "error":
-                assert answer["error"]["data"] == {"crow": "released"}
-                assert row(owner, session)[0] == ""
+    refused = loaded_through(path, owner, session, {"attach": 1})
+    assert refused["error"]["data"] == {"crow": "released"}
+    assert row(owner, session)[0] == ""
+    assert "result" in loaded_through(path, owner, session, {})
+    owner.close()
+
+
+def loaded_through(path: str, owner: Editor, session: str, crow: Json) -> Json:
+    """How an owner answers at its socket whoever says `crow` of itself and loads the session, and leaves."""
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(path)
+        answers = peer.makefile("rb")
+        load = {"sessionId": session, "cwd": str(owner.workspace), "mcpServers": []}
+        hello = {"protocolVersion": 1, "_meta": {"crow": crow}}
+        for id, (method, params) in enumerate([("initialize", hello), ("session/load", load)]):
+            message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+            peer.sendall(json.dumps(message).encode() + b"\n")
+            while (answer := json.loads(answers.readline())).get("id") != id:
+                pass
+    return answer
+
+
+def test_a_relay_is_told_with_the_answer_which_turn_runs(editors):
+    """What comes after the answer may never come: the owner may be killed before."""
+    owner = editors.start("owner", BUSY, permit=once)
+    session = owner.new_session()
+    path = socket_at(owner, session)
+
+    def told() -> Json:
+        return loaded_through(path, owner, session, {"attach": 1})["result"]["_meta"]["crow"]
+
+    assert (told()["turn"], told().get("running", False)) == ("t0", False)
+    turn = owner.start_prompt("begin")
+    has_begun(owner)
+    assert (told()["turn"], told()["running"]) == ("t1", True)
+    go(owner)
+    assert turn.answer() == {"stopReason": "end_turn"}
+    assert (told()["turn"], told().get("running", False)) == ("t1", False)
     owner.close()

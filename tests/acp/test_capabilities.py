@@ -74,7 +74,7 @@ def test_a_question_is_a_form_only_if_the_client_says_that_it_has_forms(open_edi
     assert crow.prompt("go")["stopReason"] == "end_turn"
     assert asked_for(crow) == set()
     assert crow.permissions == []
-    assert crow.text() == "Which?\n- red\n- blue"
+    assert crow.text() == "Which?\n1. red\n2. blue"
 
 
 @pytest.mark.rule("R119")

@@ -53,6 +53,27 @@ def test_a_signal_ends_it_cleanly(open_editor, number, busy):
     assert crow.close() == 128 + number
 
 
+def test_it_outlives_the_terminal_if_it_was_started_so(tmp_path):
+    process = subprocess.Popen(
+        ["nohup", CROW, "acp"],
+        env={"CROW_HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin
+    assert process.stdout
+    for id in (1, 2):
+        line = b'{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"protocolVersion":1}}\n'
+        process.stdin.write(line % id)
+        process.stdin.flush()
+        assert process.stdout.readline().startswith(b'{"jsonrpc":"2.0","id":%d,"result":' % id)
+        process.send_signal(signal.SIGHUP)
+    process.stdin.close()
+    assert process.wait(DEADLINE) == 0
+    process.stdout.close()
+
+
 LONG = "[limits]\nreply = 64\n"
 """A reply may have so many MiB."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from crow.acp.translate_session import LARGEST_REPLAYED
+from tests.config.support import crow as run_crow
 from tests.support.editor import EVERYTHING, NOTICES, SILENCE, Editor, chose
 from tests.support.histories import assert_valid, said
 from tests.support.scripts import DONE, call, edit, reply, run, say
@@ -461,6 +462,21 @@ def test_another_folder_is_refused_by_name_and_another_way_to_the_same_is_not(op
     assert crow.prompt("still here?") == {"stopReason": "end_turn"}
     (tmp_path / "link").symlink_to(crow.workspace)
     assert "modes" in crow.request(method, {**params, "cwd": str(tmp_path / "link")})
+
+
+def test_a_session_whose_folder_is_gone_can_still_be_read(open_editor):
+    crow = open_editor(script=DONE)
+    session = crow.new_session()
+    crow.prompt("one")
+    crow.close()
+    other = again(open_editor, crow)
+    crow.workspace.rename(crow.folder / "elsewhere")
+    params = {"sessionId": session, "cwd": str(crow.workspace), "mcpServers": []}
+    refused = other.start("session/load", params).error()
+    assert refused.code == -32602
+    shows = "what was said is shown by: crow sessions show "
+    assert refused.message.partition(shows)[2] == session
+    assert "one" in run_crow(crow.folder, "sessions", "show", session, CROW_HOME=str(crow.home)).stdout
 
 
 @pytest.mark.rule("R33", "R52")

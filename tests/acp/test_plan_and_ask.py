@@ -78,7 +78,7 @@ def test_a_client_that_approves_everything_does_not_answer_for_the_person(open_e
     assert crow.prompt("go") == {"stopReason": "end_turn", "_meta": {"crow": {"leftOpen": "question"}}}
     assert crow.permissions == []
     assert crow.tool_calls() == {}  # the question stands once, and nothing says that it is done
-    assert crow.text() == "Delete the production database?\n- Yes\n- No"
+    assert crow.text() == "Delete the production database?\n1. Yes\n2. No"
     assert len(crow.model_requests()) == 1
     crow.prompt("No!")
     assert "The user answered" not in str(crow.model_requests()[-1])

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from crow.acp import attach_socket, owner_link, owner_links, wire
+from crow.acp import attach_socket, owner_link, owner_links, relay, wire
 from crow.acp.attach_socket import AttachSocket
 from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.jsonrpc import RELEASED, RpcError
@@ -28,7 +28,12 @@ from crow.timeouts import timeout
 from tests.support.patience import DEADLINE
 
 Json = dict[str, Any]
-HELLO = {"protocolVersion": 1, "clientInfo": {"name": "editor"}, "_meta": {"theirs": 1, "crow": {"choices": True}}}
+HELLO = {
+    "protocolVersion": 1,
+    "clientInfo": {"name": "editor"},
+    "clientCapabilities": {"session": {"notices": {}}},
+    "_meta": {"theirs": 1, "crow": {"choices": True}},
+}
 
 
 def played(talk: Callable[["Stage"], Coroutine[Any, Any, None]], folder: Path) -> None:
@@ -513,7 +518,7 @@ def test_an_older_relay_says_so(tmp_path, monkeypatch):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
         newer = wire.RelayFacts(attach=wire.ATTACH_VERSION + 1, version="9.9")
-        monkeypatch.setattr(attach_socket, "_admit", lambda meta: newer)
+        monkeypatch.setattr(attach_socket, "_relay_facts", lambda meta: newer)
         await stage.begin(owner)
         stage.editor.call(1, "session/load", sessionId="s", cwd="/p")
         said = (await stage.editor.answer_to(1))["error"]["message"]
@@ -548,9 +553,64 @@ def test_a_session_goes_on_here_when_its_owner_has_ended(tmp_path):
         assert "cut off" in error["message"]
         assert "process 1" in error["message"]
         assert error["data"]["steering"] == {"leftOver": [{"messageId": "t1-s1", "text": "Use tabs."}]}
-        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("", ended=True))] * 3
+        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("", ended=True, asked=True))] * 3
         stage.editor.call(2, "session/prompt", sessionId="s", prompt=[])
         assert (await stage.editor.answer_to(2))["error"]["code"] == -32601, "it is served here now"
+
+    played(talk, tmp_path)
+
+
+@pytest.mark.parametrize("awaited", ["session/prompt", "session/cancel"])
+def test_an_owner_that_gives_no_sign_is_named_once(tmp_path, monkeypatch, awaited):
+    monkeypatch.setattr(relay, "QUIET", 0.01)
+    monkeypatch.setattr(relay, "SIGN_TIMEOUT", 0.01)
+
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        for method in ("session/prompt", "session/status"):
+            owner.answers[method] = lambda *_: asyncio.get_running_loop().create_future()
+        await stage.attached(owner)
+        params = {"sessionId": "s", "prompt": []} if awaited == "session/prompt" else {"sessionId": "s"}
+        stage.editor.send(method=awaited, params=params, **({"id": "p"} if awaited == "session/prompt" else {}))
+        told = (await stage.editor.next())["params"]["update"]
+        assert told["title"] == "Process 1, in which this session lives, does not answer."
+        await asyncio.sleep(0.1)
+        owner.update("the next line is no other notice")
+        assert "text" in (await stage.editor.next())["params"]
+
+    played(talk, tmp_path)
+
+
+def test_an_owner_that_gives_a_sign_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(relay, "QUIET", 0.01)
+
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        turn = asyncio.get_running_loop().create_future()
+        owner.answers["session/prompt"] = lambda *_: turn
+        await stage.attached(owner)
+        stage.editor.call("p", "session/prompt", sessionId="s", prompt=[])
+        await owner.heard("session/status")
+        turn.set_result({"stopReason": "end_turn"})
+        assert (await stage.editor.next())["id"] == "p"
+
+    played(talk, tmp_path)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_an_owner_that_ends_right_behind_its_answer_leaves_no_doubt_whether_a_turn_ran(tmp_path, running):
+    """It has not come to send `_crow/state`, which is what tells of turns later on."""
+
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        facts = {"turn": "t3", "running": running}
+        owner.answers["session/load"] = lambda *_: {"from": owner.token, "_meta": {"crow": facts}}
+        await stage.attached(owner)
+        stage.where = ["here"]
+        await owner.die()
+        while not stage.taken_over:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0)
+        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("t3", ended=not running))]
 
     played(talk, tmp_path)
 
@@ -578,7 +638,11 @@ def test_a_session_goes_on_at_whoever_was_first(tmp_path):
         assert error["data"]["steering"] == {"leftOver": left}
         assert (await stage.editor.answer_to("q"))["result"] == {"from": next_owner.token}
         resumed = await next_owner.heard("session/resume")
-        assert resumed == {"sessionId": "s", "cwd": "/p", "_meta": {"crow": {"seen": {"turn": "t4", "ended": False}}}}
+        assert resumed == {
+            "sessionId": "s",
+            "cwd": "/p",
+            "_meta": {"crow": {"seen": {"turn": "t4", "ended": False, "asked": True}}},
+        }
         next_owner.update("it goes on")
         assert (await stage.editor.next())["params"]["text"] == "it goes on"
         question.cancel()

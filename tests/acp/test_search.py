@@ -57,6 +57,26 @@ def test_all_words_must_be_there_and_may_be_beginnings(crow):
     assert ids(crow, "swim elephant") == ids(crow, "wim") == ids(crow, "") == ids(crow, "  ") == []
 
 
+UNSPACED = {
+    "Chinese": ("请修复登录页面的错误", "登录页面"),
+    "Japanese": ("ログイン画面のエラーを直してください", "エラー"),
+    "Thai": ("ช่วยแก้ข้อผิดพลาดในหน้าเข้าสู่ระบบ", "ผิดพลาด"),
+    "beside Latin": ("把README.md翻译成中文", "翻译"),
+    "Latin inside": ("把README.md翻译成中文", "readme"),
+}
+
+
+@pytest.mark.parametrize("script", UNSPACED)
+def test_words_are_found_in_the_middle_where_a_script_has_no_spaces(crow, script):
+    text, words = UNSPACED[script]
+    session = talk(crow, "Something else", text)
+    assert ids(crow, words) == [session]
+    [match] = search(crow, words)
+    assert "".join(part["text"] for part in match["parts"]) == text
+    assert "".join(part["text"] for part in match["parts"] if part["hit"]).lower() == words
+    assert ids(crow, words[::-1]) == []
+
+
 def test_what_is_said_later_and_a_new_title_are_found_too(crow):
     session = talk(crow, "First words")
     assert ids(crow, "later") == []

@@ -4,6 +4,7 @@ import resource
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -101,12 +102,17 @@ def test_once_there_is_room_again_the_session_goes_on_and_nothing_is_missing(ful
     assert len(said(other.model_requests()[-1]["messages"], "user")) in (3, 4)
 
 
-def test_a_session_that_begins_on_a_full_disk_is_stored_once_there_is_room(open_editor, small_disk):
+def on_small_disk(open_editor: Any, small_disk: Path) -> Editor:
     crow = open_editor(capabilities=NOTICES, environment={"CROW_HOME": str(small_disk)})
     (crow.folder / "script.toml").write_text(HELLO)
     (small_disk / "config.toml").write_text(
         f'model = "s/test"\n[providers.s]\ntype = "scripted"\nscript = "{crow.folder / "script.toml"}"\n'
     )
+    return crow
+
+
+def test_a_session_that_begins_on_a_full_disk_is_stored_once_there_is_room(open_editor, small_disk):
+    crow = on_small_disk(open_editor, small_disk)
     fill_up(small_disk / "filler")
     crow.new_session()
     assert crow.prompt("one") == {"stopReason": "end_turn"}
@@ -118,6 +124,20 @@ def test_a_session_that_begins_on_a_full_disk_is_stored_once_there_is_room(open_
     assert [event.sent for event in events if isinstance(event, UserSaid)] == [(SentText("one"),), (SentText("two"),)]
 
 
+def test_a_session_that_lives_is_joined_though_the_disk_is_full(open_editor, small_disk):
+    owner = on_small_disk(open_editor, small_disk)
+    session = owner.new_session()
+    owner.prompt("one")
+    fill_up(small_disk / "filler")
+    other, late = (open_editor(environment={"CROW_HOME": str(small_disk)}) for _ in range(2))
+    other.load_session(session, cwd=str(owner.workspace))
+    assert other.text() == "Hello there."
+    other.close()
+    owner.close()
+    request = {"sessionId": session, "cwd": str(owner.workspace), "mcpServers": []}
+    assert "the disk is full" in late.start("session/load", request).error().message
+
+
 def test_a_cancelled_turn_is_answered_as_cancelled_all_the_same(open_editor):
     crow = open_editor(script=HANGING, capabilities=NOTICES)
     crow.new_session()
@@ -126,6 +146,16 @@ def test_a_cancelled_turn_is_answered_as_cancelled_all_the_same(open_editor):
     fill_disk(crow)
     crow.cancel()
     assert prompt.answer() == {"stopReason": "cancelled"}
+
+
+def test_what_could_not_be_stored_when_the_editor_left_is_in_the_log(open_editor):
+    crow = open_editor(script=HANGING, capabilities=NOTICES)
+    crow.new_session()
+    crow.start_prompt("go")
+    crow.wait_for_text("Once")
+    fill_disk(crow)
+    assert crow.close() == 0
+    assert f"{crow.session_id} was not stored to its end: " in (crow.home / "log" / "crow.log").read_text()
 
 
 @pytest.mark.parametrize(

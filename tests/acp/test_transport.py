@@ -7,6 +7,8 @@ import pytest
 
 from crow.acp import jsonrpc
 from crow.acp.agent import Agent, LazyHost
+from crow.acp.connection import Connection, Route
+from crow.acp.jsonrpc import Response
 
 
 @pytest.mark.rule("R79", "R1")
@@ -54,3 +56,27 @@ def test_an_agent_serves_whatever_descriptors_it_is_given(tmp_path):
     first, second = asyncio.run(run())
     assert first.startswith(b'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1')
     assert second.startswith(b'{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":1')
+
+
+def test_what_a_peer_sent_before_it_left_is_read_also_if_it_takes_nothing_any_more():
+    """Whoever cancels a turn and leaves may be gone before the cancel is read: writing to them fails first."""
+    cancelled: list[object] = []
+    asked: list[Response | None] = []
+
+    async def run() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            connection = Connection(theirs.fileno(), theirs.fileno(), {}, {"leave": Route(dict, cancelled.append)})
+            serving = asyncio.create_task(connection.run())
+            await asyncio.sleep(0)
+            connection.pass_on("ask", {}, asked.append)
+            with ours:
+                ours.sendall(b'{"jsonrpc":"2.0","method":"leave","params":{"of":"turn"}}\n' * 3)
+                ours.sendall(b'{"jsonrpc":"2.0","id":1,"result":{"outcome":"yes"}}\n')
+            connection.notify("news", {})
+            await serving
+            await connection.close()
+
+    asyncio.run(run())
+    assert cancelled == [{"of": "turn"}] * 3
+    assert [response and bytes(response.result) for response in asked] == [b'{"outcome":"yes"}']

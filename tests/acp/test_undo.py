@@ -91,6 +91,19 @@ def test_the_model_no_longer_knows_the_turn_and_knows_that_it_was_taken_back(tmp
         assert "took back" in str(sent)
 
 
+def test_an_undo_that_names_its_turn_takes_back_no_other(tmp_path):
+    with at_work(tmp_path, script=reply(say("Hello.")) + SCRIPT) as editor:
+        editor.new_session()
+        editor.prompt("hello")
+        editor.prompt("change them")
+        editor.prompt("/undo t1")
+        assert "The last turn is another one now: look again. Nothing was taken back." in editor.text()
+        assert changed(editor).keys() == ORIGINALS.keys()
+        editor.prompt("/undo t2")
+        assert changed(editor) == {}
+        assert "“change them”" in editor.text()
+
+
 def test_undo_after_a_load_in_another_process(tmp_path):
     with at_work(tmp_path, script=SCRIPT) as editor:
         session = editor.new_session()

@@ -49,7 +49,8 @@ def _joined(project: Path, method: str, acpx: outside.AcpxSession) -> Iterator[s
         yield from _not_said(acpx.run("sessions", "new", "--resume-session", session["id"]), "created session")
         yield from _not_said(acpx.run("prompt", "meanwhile"), "begun in crow-chat", status=1)
         (project / "go").touch()
-        chat.wait_until("  → answered elsewhere\n\ni Allowed in acpx: Edit notes.txt\n")
+        # acpx answers by itself, perhaps before the chat has drawn the question, which it then does not draw at all.
+        chat.wait_until("\n\ni Allowed in acpx: Edit notes.txt\n")
         chat.wait_until("Changed.\n\n✓ done")
         if (changed := (project / "notes.txt").read_text()) != "1\n":
             yield f"the file holds {changed!r}"

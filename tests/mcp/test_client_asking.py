@@ -1,11 +1,12 @@
 """What servers ask: the person's answers, the folders. And tools that are no longer what was allowed."""
 
+import signal
 import time
 
 import pytest
 
 from tests.mcp.guests import PATIENT, asking, bad, editing, good, notice_about, one_call, told_model
-from tests.support.editor import EVERYTHING, NOTICES, Editor, chose
+from tests.support.editor import EVERYTHING, NOTICES, SILENCE, Editor, chose
 from tests.support.scripts import DONE, call, reply, say
 
 FORMS = {**NOTICES, "elicitation": {"form": {}}}
@@ -181,3 +182,23 @@ def test_a_client_that_can_show_everything_is_asked_nothing_by_a_quiet_server(tm
     done, editor = one_call(tmp_path, bad("plain"), "go", {"capabilities": EVERYTHING})
     assert done["status"] == "completed"
     assert not [message for message in editor.received if message.get("method") == "elicitation/create"]
+
+
+@pytest.mark.parametrize("way", ["hang_up", "SIGTERM"])
+def test_an_end_while_a_server_asks_leaves_nothing_unsaid_in_the_log(tmp_path, way):
+    config = PATIENT + '[[permission.rules]]\ntool = "mcp__good__*"\ndecision = "allow"\n'
+    answers = {"elicitation/create": lambda request: SILENCE}
+    editor = editing(
+        tmp_path, reply(call("mcp__good__order")) + DONE, config=config, capabilities=FORMS, answers=answers
+    )
+    editor.new_session(mcpServers=[good()])
+    editor.start_prompt("Go.")
+    editor.wait_for_call("elicitation/create")
+    if way == "SIGTERM":
+        editor.signal(signal.SIGTERM)
+    else:
+        editor.hang_up()
+    editor.exit_status()
+    editor.close()
+    log = editor.home / "log" / "crow.log"
+    assert "never retrieved" not in (log.read_text() if log.exists() else "")

@@ -1,5 +1,7 @@
 """The gate of `crow web`: right and hostile requests, byte by byte, against the real program."""
 
+import hashlib
+import hmac
 import re
 import socket
 from collections.abc import Iterator
@@ -29,6 +31,39 @@ def page_handshake(web: Web, token: str, *, origin: str | None = None, **more: s
     if origin != "":
         lines.append(f"Origin: {web.origin if origin is None else origin}")
     return handshake(web.port, *lines, **more)
+
+
+# --- how the server proves that it is the one
+
+
+def test_the_server_proves_that_it_knows_a_token_and_shows_nothing_of_it(web: Web, token: str):
+    stored = hashlib.sha256(token.encode()).digest()
+    for nonce in ("n1", "n2"):
+        answer = ask(web.port, request=f"GET /proof?id={stored.hex()[:8]}&nonce={nonce}&origin={web.origin} HTTP/1.1")
+        expected = hmac.new(stored, f"{web.origin} {nonce}".encode(), "sha256").hexdigest()
+        assert (answer.status, answer.body.decode()) == (200, expected)
+        assert answer.header("cache-control") == "no-store"
+        assert page_handshake(web, expected).status == 401, "a proof lets nobody in"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "id=ID&nonce=n&origin=http://127.0.0.1:1",
+        "id=ID&nonce=n&origin=ORIGIN/",
+        "id=ID&nonce=n",
+        "id=00000000&nonce=n&origin=ORIGIN",
+        "id=&nonce=n&origin=ORIGIN",
+        "id=%ff&nonce=%00&origin=%ed%a0%80",
+        "id=ID&id=ID&nonce&&&==&origin=%",
+        "",
+    ],
+)
+def test_no_proof_is_given_for_another_address_or_an_unknown_token(web: Web, token: str, query: str):
+    id = hashlib.sha256(token.encode()).hexdigest()[:8]
+    asked = query.replace("ID", id).replace("ORIGIN", web.origin)
+    answer = ask(web.port, request=f"GET /proof?{asked} HTTP/1.1")
+    assert (answer.status, answer.body) == (200, b"")
 
 
 # --- who is asked for by which name

@@ -132,6 +132,19 @@ def test_a_token_that_is_forgotten_while_it_is_stored_is_not_known(tmp_path: Pat
     asyncio.run(talk())
 
 
+def test_nothing_is_proved_of_a_token_that_has_ended(tmp_path: Path):
+    clock = Clock()
+
+    async def talk() -> None:
+        tokens = Tokens(str(tmp_path), clock)
+        _, made = await tokens.make("page")
+        assert tokens.prove(made.id, "challenge")
+        clock.time += 31 * DAY
+        assert tokens.prove(made.id, "challenge") == ""
+
+    asyncio.run(talk())
+
+
 def test_a_token_that_is_in_use_does_not_end(tmp_path: Path):
     """Also if it was used to connect long ago: else it would not be listed, and could not be forgotten."""
     clock = Clock()

@@ -14,7 +14,22 @@ from tests.support.editor import chose, clean_environment
 from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, edit, reply, run, say
 from tests.support.warm import CROW, warm
-from tests.support.web import BINARY, TEXT, Refused, ask, crow_with_page, frame, free_port, handshake, serving
+from tests.support.web import (
+    BINARY,
+    TEXT,
+    Refused,
+    Response,
+    Web,
+    WebSocket,
+    ask,
+    crow_with_page,
+    frame,
+    free_port,
+    handshake,
+    head,
+    serving,
+    upgrade,
+)
 
 SCRIPT = reply(say("I change it."), edit("a.txt", "one", "two")) + DONE
 
@@ -53,7 +68,7 @@ def test_a_page_holds_a_conversation(tmp_path: Path):
         # Later, and for as long as it is used, by the token.
         lines = [f"Origin: {web.origin}", f"Sec-WebSocket-Protocol: acp.v1, crow.token.{token}"]
         with type(page)(web.port, lines) as again:
-            assert again.initialize()["_meta"]["crow"] == {"cwd": greeting["cwd"]}
+            assert again.initialize()["_meta"]["crow"] == {"cwd": greeting["cwd"], "home": greeting["home"]}
             again.load(page.session_id, web.workspace)
             assert again.text() == "I change it.\n\nDone."
 
@@ -110,6 +125,62 @@ def test_the_end_is_said(tmp_path: Path):
         assert page.until_closed() == 1001
         assert web.end() == 128 + signal.SIGTERM
         assert not (web.home / "web.json").exists()
+
+
+WAITS = """
+import asyncio, pathlib
+import crow.serving.app as app, crow.serving.tokens as tokens
+folder = pathlib.Path({folder!r})
+app.MOST_CLIENTS = {most}
+find, close, looking = tokens.Tokens.find, app.WebServer.close, 0
+async def until(name):
+    while not (folder / name).exists():
+        await asyncio.sleep(0.01)
+async def find_later(self, secret):
+    global looking
+    looking += 1
+    if looking == {clients}:
+        (folder / "looking").touch()
+    await until("go on")
+    return await find(self, secret)
+async def close_and_wait(self):
+    await close(self)
+    (folder / "go on").touch()
+    await until("answered")
+tokens.Tokens.find, app.WebServer.close = find_later, close_and_wait
+"""
+"""A token is found once the test says so, or once clients were told of the end; which ends when the test says so."""
+
+
+def begin_handshake(web: Web, token: str) -> socket.socket:
+    peer = socket.create_connection(("127.0.0.1", web.port), DEADLINE)
+    lines = upgrade(f"Authorization: Bearer {token}")
+    peer.sendall(head(web.port, *lines, request="GET /acp HTTP/1.1"))
+    return peer
+
+
+def test_who_is_let_in_while_it_ends_is_refused_and_told_why(tmp_path: Path):
+    program = crow_with_page(tmp_path, WAITS.format(folder=str(tmp_path), most=64, clients=1))
+    with serving(tmp_path, script=DONE, program=program) as web:
+        with begin_handshake(web, web.token()) as peer:
+            eventually((tmp_path / "looking").exists)
+            web.process.send_signal(signal.SIGTERM)
+            answer = Response(b"".join(iter(lambda: peer.recv(65536), b"")))
+        (tmp_path / "answered").touch()
+        assert (answer.status, answer.body) == (503, b"This crow web ends.\n")
+        assert web.end() == 128 + signal.SIGTERM
+
+
+def test_who_is_let_in_at_the_same_time_is_counted(tmp_path: Path):
+    program = crow_with_page(tmp_path, WAITS.format(folder=str(tmp_path), most=1, clients=2))
+    with serving(tmp_path, script=DONE, program=program) as web:
+        token = web.token()
+        with begin_handshake(web, token) as one, begin_handshake(web, token) as other:
+            eventually((tmp_path / "looking").exists)
+            (tmp_path / "go on").touch()
+            answers = [Response(peer.recv(65536)) for peer in (one, other)]
+        (tmp_path / "answered").touch()
+        assert sorted(answer.status for answer in answers) == [101, 503]
 
 
 # --- links, tokens, one at a time
@@ -174,6 +245,22 @@ def test_tokens_are_listed_and_forgotten(tmp_path: Path):
         assert web.beside("--forget", "all").returncode == 0
         assert page.until_closed() == 1008
         assert web.beside("--forget").stdout == "No page and no client has a token.\n"
+
+
+def test_forgetting_all_forgets_the_links_that_nobody_opened(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web:
+        token = web.token()
+        web.beside("--forget", web.beside("--forget").stdout.split()[0])
+        with pytest.raises(Refused, match="401"):
+            web.connect(token)
+        with web.connect() as page:  # one token's end leaves the link alone
+            page.initialize()
+        assert web.beside().stdout.startswith(web.origin)
+        again = web.beside().stdout.strip().partition("#link=")[2]
+        web.beside("--forget", "all")
+        offered = f"Sec-WebSocket-Protocol: acp.v1, crow.link.{again}"
+        with pytest.raises(Refused, match="401"):
+            WebSocket(web.port, [f"Origin: {web.origin}", offered])
 
 
 def test_tokens_can_be_forgotten_without_a_server(tmp_path: Path):
@@ -300,12 +387,21 @@ def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path):
     assert arguments[0] in done.stderr
 
 
+def test_a_name_beyond_ascii_is_asked_for_as_browsers_send_it(tmp_path: Path):
+    done = crow_web(tmp_path, "--behind", "https://bücher.example")
+    assert done.returncode == 2
+    assert "https://xn--bcher-kva.example" in done.stderr
+
+
 def test_without_the_page_it_says_so_and_serves_other_clients(tmp_path: Path):
     (tmp_path / "built").mkdir()
     with serving(tmp_path, script=DONE) as web:
         assert "#link" not in web.said
         with web.connect(web.token()) as client:
             assert client.initialize()["protocolVersion"] == 1
+        beside = web.beside()
+        assert "new link" not in beside.stderr
+        assert f"ws://127.0.0.1:{web.port}/acp" in beside.stdout
         web.end()
         assert "The page is missing" in web.errors()
 

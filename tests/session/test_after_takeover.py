@@ -92,6 +92,12 @@ def test_of_a_turn_that_was_cut_off_the_calls_are_shown_with_their_ends_and_no_t
     assert rest == turn(3), "what somebody else has begun since is shown whole"
 
 
+def test_who_gets_an_error_for_the_turn_that_was_cut_off_is_told_of_it_there_alone():
+    call, ended = missed(PAST[: -len(turn(3))], Seen("t2", ended=False, asked=True))
+    assert isinstance(call, PastCall)
+    assert isinstance(ended, TurnEnded)
+
+
 def test_a_turn_whose_end_nobody_was_told_of_was_not_cut_off():
     call, ended = missed([*turn(1)], Seen("t1", ended=False))
     assert isinstance(call, PastCall)

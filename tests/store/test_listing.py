@@ -159,3 +159,24 @@ def test_a_page_of_five_thousand_sessions_is_read_from_the_index_in_its_order(tm
     assert [entry.id for entry in page.entries[:2]] == ["first", "s4999"]
     assert len(page.entries) == 50
     assert msgspec.structs.asdict(page)["next_cursor"]
+
+
+def test_what_another_process_said_or_deleted_is_news_once(tmp_path):
+    async def news(store):
+        return await store.list_news(None)
+
+    fill(tmp_path, [10, 20, 30])
+    seen = with_store(tmp_path, news).seen
+
+    async def change(store):
+        await store.delete("s1")
+        await say(store, "s9")
+
+    async def compare(store):
+        first = await store.list_news(seen)
+        return first, await store.list_news(first.seen)
+
+    with_store(tmp_path, change)
+    first, second = with_store(tmp_path, compare)
+    assert ([entry.id for entry in first.changed], first.deleted) == (["s9"], ("s1",))
+    assert (second.changed, second.deleted) == ((), ())

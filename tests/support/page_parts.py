@@ -21,13 +21,21 @@ process.stdout.write(JSON.stringify(main(JSON.parse(readFileSync(0, "utf8")))));
 
 def evaluate(program: str, given: Any, folder: Path) -> Any:
     """What `main` of a TypeScript program makes of `given`; the program imports from "page/…", which is page/src."""
+    bundle = bundled(program + END, folder, "--platform=node", "--format=esm")
+    return json.loads(_node([str(bundle)], json.dumps(given)))
+
+
+def bundled(program: str, folder: Path, *form: str) -> Path:
+    """A TypeScript program as one file with all that it imports, in the form that esbuild's arguments ask for."""
     if not ESBUILD.is_file():
         pytest.skip("the page's libraries are not installed: `make page` says why")
     source, bundle = folder / "program.ts", folder / "program.mjs"
-    source.write_text(program + END)
-    output = ("--platform=node", "--format=esm", "--log-level=error", f"--outfile={bundle}")
-    _node([str(ESBUILD), str(source), "--bundle", f"--alias:page={PAGE / 'src'}", *output])
-    return json.loads(_node([str(bundle)], json.dumps(given)))
+    source.write_text(program)
+    libraries = (f"--alias:preact={PAGE / 'node_modules/preact'}", f"--alias:page={PAGE / 'src'}")
+    defined = ('--define:PAGE_VERSION="0"', '--define:PAGE_BUILD="0"')
+    output = ("--jsx=automatic", "--jsx-import-source=preact", "--log-level=error", f"--outfile={bundle}")
+    _node([str(ESBUILD), str(source), "--bundle", *libraries, *defined, *form, *output])
+    return bundle
 
 
 def _node(arguments: Sequence[str], given: str = "") -> str:

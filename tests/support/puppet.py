@@ -41,7 +41,7 @@ sys.exit(main())
 class Puppet:
     """`program` is `crow` with this agent. `initialize` and `session/new` are answered as soon as they come.
 
-    `fault` is a line of Python that the program runs first. With `stays`, the agent's process does not end with its
+    `fault` is Python that the program runs first. With `stays`, the agent's process does not end with its
     input, but with the test.
     """
 

@@ -44,5 +44,12 @@ def quick_to_read(script: str) -> str:
     return re.sub(r'(?<= = )"([^"\'\\\n]{10000,})"', r"'\1'", script)
 
 
+def allowing(*tools: str) -> str:
+    """Lines of a config with which these tools need no permission."""
+    return "".join(f'[[permission.rules]]\ntool = "{tool}"\ndecision = "allow"\n' for tool in tools)
+
+
 DONE = f"[[reply]]\nrepeat = true\nevents = [{say('Done.')}]\n"
 """The end of a script: whatever else is asked, the model has said what it had to say."""
+TALK = reply(say("One."), when="first") + reply(say("Two."), when="second") + DONE
+"""A short talk: the first and the second prompt have a reply each."""

@@ -79,12 +79,12 @@ class Web:
         )
         try:
             self.said = self._first_line()
-            found = re.search(r"(https?)://([^/:\s]+(?::\d+)?)", self.said)
+            found = re.search(r"(?:http|ws)(s?://[^/:\s]+(?::\d+)?)", self.said)
             assert found, f"no address in {self.said!r}: {self.errors()}"
         except BaseException:
             self.close()
             raise
-        self.origin = found[0]
+        self.origin = f"http{found[1]}"
         self.port = int(given[given.index("--port") + 1])
 
     def _first_line(self) -> str:

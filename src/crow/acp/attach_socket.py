@@ -55,15 +55,15 @@ class AttachSocket:
         self._attached: set[asyncio.Task[None]] = set()
         self._listens = False
         self._path = path
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._listener.setblocking(False)  # noqa: FBT003 -- the method takes it so
-            self._listener.bind(self._path)
-            os.chmod(self._path, 0o600)
-            self._listener.listen(QUEUE)
-        except BaseException:
-            self._listener.close()
-            raise
+        self._listener = _listener_at(path)
+        self._listen()
+
+    def listen_at(self, path: str) -> None:
+        """Listens at another path, or anew at the same one. Connections that are there stay. OSError, as above."""
+        listener = _listener_at(path)
+        self._rest()
+        self._listener.close()
+        self._path, self._listener = path, listener
         self._listen()
 
     async def close(self) -> None:
@@ -120,8 +120,9 @@ class AttachSocket:
                     await self._talk(peer)
                     return
                 logger.warning("a connection was refused: %s", refusal)
-                await self._refuse(peer, refusal)
-            except OSError:
+                with contextlib.suppress(OSError):  # it did not wait for the reason
+                    await self._refuse(peer, refusal)
+            except ConnectionError:
                 pass  # it has gone
             except Exception:
                 logger.exception("an attached connection failed")
@@ -160,7 +161,7 @@ class AttachSocket:
         deadline = self._loop.call_later(INITIALIZE_TIMEOUT, drop)
 
         def on_initialize(request: wire.InitializeRequest) -> wire.RelayFacts:
-            answer = _admit(request.meta)
+            answer = _relay_facts(request.meta)
             deadline.cancel()
             if task is not None and self._strangers.pop(task, ...) is None:
                 self._attached.add(task)
@@ -184,7 +185,7 @@ class AttachSocket:
 COMMANDS_REFUSED = "A command that a Crow runs, or whatever it starts, cannot attach to a session."
 
 
-def _admit(meta: object) -> wire.RelayFacts:
+def _relay_facts(meta: object) -> wire.RelayFacts:
     """What a Crow that attaches is told of this one; RpcError if it may not, or if it wants more than this one knows.
 
     A client that is no Crow says nothing of versions, and needs nothing but the protocol.
@@ -199,6 +200,19 @@ def _admit(meta: object) -> wire.RelayFacts:
     if is_another_mark(facts.mark):
         raise RpcError(ErrorCode.INVALID_REQUEST, COMMANDS_REFUSED)
     return wire.RelayFacts(attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid())
+
+
+def _listener_at(path: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.setblocking(False)  # noqa: FBT003 -- the method takes it so
+        listener.bind(path)
+        os.chmod(path, 0o600)
+        listener.listen(QUEUE)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 def _credentials(peer: socket.socket) -> tuple[int, int]:

@@ -78,6 +78,11 @@ class Capabilities:
         self._title = _named(request.client_info or {}, "title") or self._name or NAMELESS
         self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
 
+    @property
+    def follows_state(self) -> bool:
+        """Whether the client is told of each change of a session's state."""
+        return self._facts.state
+
     def sink(self, ground: SessionGround) -> UpdateSink:
         takes = self._client.session or wire.ClientSessionCapabilities()
         return UpdateSink(
@@ -101,6 +106,7 @@ class Capabilities:
             has_links=shows.url is not None,
             has_choices=self._facts.choices,
             takes_changes=self._facts.changes,
+            sends_reasons=self._facts.reasons,
             can_type=self._facts.typing,
             client=self._name,
         )

@@ -16,7 +16,7 @@ import os
 import signal
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from crow.acp.connection import Connection, ConnectionLost, PendingRequest, Rout
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.wire import (
     PROTOCOL_VERSION,
+    AnswerFacts,
     CancelNotification,
     ClientCapabilities,
     ClientFacts,
@@ -97,6 +98,13 @@ class AgentFailed(CrowError):
         """The ids of messages that the failed turn had accepted, and did not take in."""
 
 
+class Rejection(NamedTuple):
+    """An option that rejects, with the person's words on why."""
+
+    option_id: str
+    reason: str
+
+
 class Client(Protocol):
     """What an agent tells its client and asks of it. What is raised in here ends the request that is waiting."""
 
@@ -104,8 +112,9 @@ class Client(Protocol):
         """Something happened in the session: text, a thought, a tool call, a plan, a notice."""
         ...
 
-    async def permit(self, request: RequestPermissionRequest) -> str | None:
-        """The id of the option that was chosen, or None if none was. Cancelled together with the turn, and when
+    async def permit(self, request: RequestPermissionRequest) -> str | Rejection | None:
+        """The id of the option that was chosen, or None if none was. A reason may be given where the question takes
+        one, see QuestionFacts. Cancelled together with the turn, and when
         somebody else has answered."""
         ...
 
@@ -119,6 +128,7 @@ async def start_agent(
     record: Callable[[bytes], None] | None = None,
     patience: float = REQUEST_TIMEOUT,
     choices: bool = False,
+    reasons: bool = False,
     unattended: bool = False,
     name: str = "crow-run",
     on_state: Callable[[StateNotification], None] | None = None,
@@ -126,13 +136,21 @@ async def start_agent(
     """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line.
 
     `choices`: there is a person who can choose among words, which are shown to them as the options of a permission are.
+    `reasons`: they can say why they reject something.
     `unattended`: there is nobody, so that others who watch the session are asked in our place.
     `name` is who the client says it is. `on_state` is told how the session's state changes, whoever changes it.
     """
     process = await AgentProcess.start(command, environment)
     try:
         agent = RemoteAgent(
-            process, client, record, patience, choices=choices, unattended=unattended, on_state=on_state
+            process,
+            client,
+            record,
+            patience,
+            choices=choices,
+            reasons=reasons,
+            unattended=unattended,
+            on_state=on_state,
         )
         try:
             await agent.initialize(name)
@@ -154,10 +172,12 @@ class RemoteAgent:
         patience: float,
         *,
         choices: bool = False,
+        reasons: bool = False,
         unattended: bool = False,
         on_state: Callable[[StateNotification], None] | None = None,
     ) -> None:
         self._choices = choices
+        self._reasons = reasons
         self._unattended = unattended
         self._on_state = on_state
         self._process = process
@@ -167,9 +187,11 @@ class RemoteAgent:
         self._capabilities = _Capabilities()
         self.left_open = ""
         """What the last turn ended with, if it is for the person to go on; see PromptFacts."""
+        self.was_command = False
+        """Whether the last turn was a command that the agent has answered by itself."""
         self.left_over: list[str] = []
         """The ids of messages that the last turn had accepted, and ended without having taken them in."""
-        self._questions: set[asyncio.Task[str | None]] = set()
+        self._questions: set[asyncio.Task[str | Rejection | None]] = set()
         self._client_failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         # Parameters are taken as raw JSON: an update of a kind that we do not know yet must not look like an error.
         self._connection = Connection(
@@ -189,7 +211,13 @@ class RemoteAgent:
     async def initialize(self, name: str = "crow-run") -> None:
         """The first request of every connection: both sides say what they can do."""
         follows = self._on_state is not None
-        facts = ClientFacts(choices=self._choices, unattended=self._unattended, state=follows, brief=not follows)
+        facts = ClientFacts(
+            choices=self._choices,
+            reasons=self._reasons,
+            unattended=self._unattended,
+            state=follows,
+            brief=not follows,
+        )
         hello = InitializeRequest(
             protocol_version=PROTOCOL_VERSION,
             # No file system and no terminal of ours: the agent does that work itself. Waits and retries reach
@@ -240,6 +268,7 @@ class RemoteAgent:
             self._record(bytes(result))
         meta = response.meta or PromptMeta()
         self.left_open = meta.crow.left_open
+        self.was_command = meta.crow.command
         self.left_over = ids_of(meta.steering)
         return response.stop_reason
 
@@ -248,6 +277,16 @@ class RemoteAgent:
         self._connection.notify("session/cancel", CancelNotification(session_id=session_id))
         for question in self._questions:  # the protocol wants them answered, with the outcome "cancelled"
             question.cancel()
+
+    async def knows(self, session_id: str) -> bool:
+        """False if the agent says that there is no such session: it was deleted."""
+        if self._capabilities.session_capabilities.status is None:
+            return True
+        try:
+            await self._request_soon("session/status", SessionRequest(session_id=session_id), msgspec.Raw)
+        except AgentFailed as error:
+            return error.code != ErrorCode.RESOURCE_NOT_FOUND
+        return True
 
     async def close_session(self, session_id: str) -> None:
         if self._capabilities.session_capabilities.close is not None:
@@ -311,10 +350,14 @@ class RemoteAgent:
             request = msgspec.json.decode(params, type=RequestPermissionRequest)
         except msgspec.MsgspecError as error:
             raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {error}") from None
-        option = await self._put(request)
-        if option is None:
+        answer = await self._put(request)
+        if answer is None:
             return RequestPermissionResponse(outcome=PermissionOutcome(outcome="cancelled"))
-        return RequestPermissionResponse(outcome=PermissionOutcome(outcome="selected", option_id=option))
+        option, reason = answer if isinstance(answer, Rejection) else (answer, "")
+        return RequestPermissionResponse(
+            outcome=PermissionOutcome(outcome="selected", option_id=option),
+            meta=crow_meta.written(AnswerFacts(reason=reason)) if reason else None,
+        )
 
     async def _choose(self, form: FormRequest, pending: PendingRequest) -> FormResponse:
         """A form that is one choice among words; the last of them is the one to take where nothing is chosen."""
@@ -329,11 +372,11 @@ class RemoteAgent:
         ]
         request = RequestPermissionRequest(session_id=form.session_id, tool_call=about, options=options)
         word = await self._put(request)
-        if word is None:
+        if not isinstance(word, str):
             return FormResponse(action="cancel")
         return FormResponse(action="accept", content={"answer": word})
 
-    async def _put(self, request: RequestPermissionRequest) -> str | None:
+    async def _put(self, request: RequestPermissionRequest) -> str | Rejection | None:
         """Puts a question to the person, until the turn is cancelled."""
         await asyncio.sleep(0)  # one that was withdrawn in the same breath is never shown
         question = asyncio.create_task(self._client.permit(request))
@@ -345,7 +388,7 @@ class RemoteAgent:
             self._questions.discard(question)
         return None if question.cancelled() else self._answer(question)
 
-    def _answer(self, question: asyncio.Task[str | None]) -> str | None:
+    def _answer(self, question: asyncio.Task[str | Rejection | None]) -> str | Rejection | None:
         error = question.exception()
         if isinstance(error, Exception):
             self._fail(error)

@@ -33,7 +33,8 @@ kind look the same there."""
 class ClientPerson(Person):
     """`client` is the name of the program that asks them; empty if it does not say it. With `has_choices` it shows
     forms that are one choice among words, whatever other forms it does not show. With `takes_changes` it is told which
-    lines of a diff are changed. With `can_type` the person there can type into commands."""
+    lines of a diff are changed. With `sends_reasons` its rejections can have a reason. With `can_type` the person
+    there can type into commands."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class ClientPerson(Person):
         has_links: bool = False,
         has_choices: bool = False,
         takes_changes: bool = False,
+        sends_reasons: bool = False,
         can_type: bool = False,
         client: str = "",
     ) -> None:
@@ -51,6 +53,7 @@ class ClientPerson(Person):
         self._has_choices = has_choices or has_forms
         self._has_links = has_links
         self._takes_changes = takes_changes
+        self._sends_reasons = sends_reasons
         self._can_type = can_type
         self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
         self._connection = connection
@@ -70,6 +73,7 @@ class ClientPerson(Person):
             question,
             one_of_each_kind=not self._shows_labels,
             with_changes=self._takes_changes,
+            takes_reason=self._sends_reasons and question.takes_reason,
         )
         try:
             response = await self._connection.request(
@@ -80,8 +84,10 @@ class ClientPerson(Person):
         except ConnectionLost:
             return _unclear("the editor is gone, so that nobody could be asked.")
         answer = _answer(response, request)
-        opens_input = crow_meta.read(wire.AnswerFacts, response.meta).input == "open"
-        return replace(answer, opens_input=True) if opens_input and self._can_type else answer
+        facts = crow_meta.read(wire.AnswerFacts, response.meta)
+        if facts.reason and answer.is_clear and not answer.allowed and question.takes_reason:
+            return replace(answer, words=facts.reason.strip()[:LONGEST_REASON])
+        return replace(answer, opens_input=True) if facts.input == "open" and self._can_type else answer
 
     async def ask(self, question: Question) -> Answer | None:
         """By a form where the client has forms, else not at all: then the question goes into the chat.
@@ -171,7 +177,7 @@ def _answer(response: wire.RequestPermissionResponse, request: wire.RequestPermi
         return _unclear("the editor accepted changes that were not shown, so it counts as a no.")
     if len(numbers) == count:
         return answer
-    if request.meta is None or answer.choice != "once":
+    if request.meta is None or not request.meta.crow.partial or answer.choice != "once":
         return _unclear("the editor accepted a part of what can only be done as a whole, so it counts as a no.")
     return replace(answer, accepted=numbers)
 

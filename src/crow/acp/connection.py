@@ -330,7 +330,13 @@ class Connection:
             raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {error}"[:500]) from None
 
     def _on_output_lost(self) -> None:
-        self._on_end()
+        # Not here, where one of its lines may be being handled.
+        self._loop.call_soon(self._read_last_words)
+
+    def _read_last_words(self) -> None:
+        """What the peer sent before it left still counts: it may have cancelled a turn, or answered a question."""
+        self._input.drain()
+        self._on_input_end()
 
     def _on_end(self) -> None:
         self._ended.set()

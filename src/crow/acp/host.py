@@ -7,6 +7,7 @@ time, and ends with its last face.
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from crow.acp import wire
 from crow.acp.capabilities import Capabilities, SessionGround
-from crow.acp.ownership import AttachedAgent, OnInitialize, Ownership
+from crow.acp.ownership import AttachedAgent, OnInitialize, Ownership, all_ended
 from crow.acp.session_folders import SessionFolders
 from crow.acp.session_opening import Client, Loaded, Seat, SessionOpener
 from crow.acp.unwatched import Unwatched
@@ -27,6 +28,7 @@ from crow.errors import (
     SessionTaken,
     SetupNeeded,
     StorageFailed,
+    StoreSilent,
 )
 from crow.events import Notice, milliseconds_now
 from crow.session.faces.after_takeover import Seen
@@ -112,9 +114,9 @@ class Host:
         sessions = self.live
         for session in sessions:
             self._take_out(session)
-        await asyncio.gather(*(self.close(session) for session in sessions), return_exceptions=True)
+        await all_ended(*(self.drop(session) for session in sessions))
         await self.ownership.close()
-        await asyncio.gather(self.store.close(), self._fork_server.close(), return_exceptions=True)
+        await all_ended(self.store.close(), self._fork_server.close())
 
     def open_close_lock(self, session_id: str) -> asyncio.Lock:
         """One at a time may open or end a session."""
@@ -155,7 +157,13 @@ class Host:
         if live is not None:
             await self.store.events(session_id)  # one that cannot be read stays open as it is
         await self._put_away(session_id)
-        return await self._opener.load(entry, prepared, replay=replay, seen=seen)
+        try:
+            return await self._opener.load(entry, prepared, replay=replay, seen=seen)
+        except StoreSilent:
+            raise
+        except StorageFailed:
+            await self._check_elsewhere(session_id)  # nothing needs to be written here to join it there
+            raise
 
     def _is_to_be_joined(self, session: Session, seat: Seat | None) -> bool:
         """Whether a session that lives here goes on as it is: somebody else watches it, or it works without anybody."""
@@ -164,7 +172,7 @@ class Host:
 
     async def _check_elsewhere(self, session_id: str) -> None:
         there = (await self.store.living()).get(session_id)
-        if there is not None and there.socket:
+        if there is not None and there.socket and there.process != str(os.getpid()):
             raise SessionElsewhere(there.owner, there.process, there.socket)
 
     async def fork(self, request: wire.LoadSessionRequest, client: Client) -> Seat:

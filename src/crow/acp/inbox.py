@@ -1,7 +1,8 @@
 """What all living sessions do (running, asking, idle), in this process and in others, and who is told when it changes.
 
 Made for the first client that asks. Sessions of this process are known at once; to every other process that owns some
-there is a link, through which that process tells of its own. New processes are looked for now and then.
+there is a link, through which that process tells of its own. New processes are looked for now and then, and so are
+sessions that no process has any more: what began and ended, or was deleted, between two looks.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from crow.acp.wire_extensions import InboxRequest, InboxRow, InboxRows
 from crow.errors import CrowError, SessionElsewhere, StorageFailed
 from crow.events import milliseconds_now
 from crow.session.session import Session
-from crow.store.base import Living, SessionEntry, SessionStore
+from crow.store.base import ListSeen, Living, SessionEntry, SessionStore
 from crow.timeouts import timeout_at
 
 POLL_INTERVAL = 2.0
@@ -61,6 +62,8 @@ class Inbox:
         self._links: dict[str, OwnerLink] = {}
         self._polling: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self._list: ListSeen | None = None
+        """The list of all sessions as the store had it at the last look."""
 
     async def listen(self, listener: Listener, *, here: bool) -> list[InboxRow]:
         """The sessions that live now; from now on the listener is told of each that changes. StorageFailed."""
@@ -69,6 +72,7 @@ class Inbox:
         await self._publish()
         if not here:
             await self._find_owners()
+            await self._follow_list()
             if self._polling is None:
                 self._polling = asyncio.ensure_future(self._poll())
         self._listeners[listener] = here
@@ -98,6 +102,8 @@ class Inbox:
             self._publishing = asyncio.ensure_future(self._publish_soon())
 
     def deleted(self, session_id: str) -> None:
+        if self._list is not None:
+            self._list = replace(self._list, ids=self._list.ids - {session_id})
         row = self._rows.get(session_id) or InboxRow(session_id=session_id, cwd="", state="deleted", since=_now())
         self._owners.pop(session_id, None)  # whoever had it has it no longer
         self._update(HERE, [replace(row, state="deleted", since=_now(), asks=0, by=None, process=None)])
@@ -158,9 +164,13 @@ class Inbox:
                     continue
                 self._rows[id], self._owners[id] = row, owner
             news.append(row)
-        for listener, here in list(self._listeners.items()):
-            if news and (owner == HERE or not here):
-                listener(news)
+        self._tell(news, here=owner == HERE)
+
+    def _tell(self, rows: Sequence[InboxRow], *, here: bool) -> None:
+        """`here`: the rows are of this process, so that those are told too who want to know of no other."""
+        for listener, is_for_here in list(self._listeners.items()):
+            if rows and (here or not is_for_here):
+                listener(rows)
 
     # --- those of other processes
 
@@ -169,6 +179,15 @@ class Inbox:
             await asyncio.sleep(POLL_INTERVAL)
             with contextlib.suppress(StorageFailed):
                 await self._find_owners()
+                await self._follow_list()
+
+    async def _follow_list(self) -> None:
+        """Tells of sessions that others have changed or deleted, and that no process has now."""
+        news = await self._host.store.list_news(self._list)
+        self._list = news.seen
+        self._tell([_ended_row(entry) for entry in news.changed if entry.id not in self._rows], here=False)
+        for session_id in news.deleted:
+            self.deleted(session_id)
 
     async def _find_owners(self) -> None:
         found = {there.owner: there for there in await self._host.store.other_owners()}
@@ -215,7 +234,7 @@ class Inbox:
     def _stop_polling(self) -> None:
         if self._polling is not None:
             self._polling.cancel()
-            self._polling = None
+            self._polling = self._list = None
         links, self._links = self._links, {}
         for link in links.values():
             closing = asyncio.ensure_future(link.close())
@@ -260,6 +279,18 @@ def _stored_row(entry: SessionEntry, there: Living) -> InboxRow:
         state="running" if runs else "idle",
         since=translate_session.iso_time(runs or entry.updated_at),
         process=int(there.process),
+    )
+
+
+def _ended_row(entry: SessionEntry) -> InboxRow:
+    updated = translate_session.iso_time(entry.updated_at)
+    return InboxRow(
+        session_id=entry.id,
+        cwd=entry.cwd,
+        title=entry.title or None,
+        updated_at=updated,
+        state="saved",
+        since=updated,
     )
 
 

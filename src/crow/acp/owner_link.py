@@ -69,6 +69,9 @@ class OwnerLink(Connection):
         self.questions: dict[bytes, bytes] = {}
         """The owner's requests that are not answered yet: its ids, and those under which they were passed on."""
         self.is_paused = False
+        self.is_watched = False
+        """Whether somebody looks for a sign of the owner's."""
+        self.lines_received = 0
         self.has_ended = False
         self._peer = peer
         self._user = user
@@ -82,6 +85,7 @@ class OwnerLink(Connection):
         self._peer.close()
 
     def receive(self, line: bytes | None) -> None:
+        self.lines_received += 1
         if line is None or not line.startswith(_UPDATE):
             super().receive(line)
         else:

@@ -70,13 +70,15 @@ class Ownership:
     def __init__(self, sessions: LiveSessions, serve: Callable[[OnInitialize], AttachedAgent] | None) -> None:
         self._sessions = sessions
         self._serve = serve
-        self._socket: Closable | None = None
+        self._socket: Listening | None = None
         self._opening: asyncio.Task[None] | None = None
         self.watchers: set[Watcher] = set()
         self._is_ending = False
+        self._is_closed = False
         # Where the system does not say who connects, nobody may.
         if serve is not None and hasattr(socket, "SO_PEERCRED"):
             sessions.store.allow_attaching()
+            sessions.store.on_missing_socket(self._check_socket)
         else:
             self._serve = None
 
@@ -111,7 +113,23 @@ class Ownership:
         except CrowError as error:
             logger.warning("nobody can attach: %s", error)
 
+    def _check_socket(self) -> None:
+        if self._opening is not None and self._opening.done() and not self._is_closed:
+            self._opening = asyncio.ensure_future(self._renew_socket())
+
+    async def _renew_socket(self) -> None:
+        """Listens anew where the socket was removed: whoever is attached already stays."""
+        if self._socket is None:
+            return
+        try:
+            if path := await self._sessions.store.renew_socket():
+                logger.warning("the socket was removed, and is made anew: %s", path)
+                self._socket.listen_at(path)
+        except (CrowError, OSError) as error:
+            logger.warning("nobody can attach any more: %s", error)
+
     async def close(self) -> None:
+        self._is_closed = True
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])
@@ -132,15 +150,28 @@ class Ownership:
         """Finishes the turns that run, and begins none. Each session is let go of when it is idle, and whoever watches
         it is told: another process goes on with it then."""
         self._is_ending = True
-        await asyncio.gather(*(self._release(session) for session in self._sessions.live), return_exceptions=True)
+        await all_ended(*(self._release(session) for session in self._sessions.live))
 
     async def _release(self, session: Session) -> None:
         await session.until_idle()
-        async with self._sessions.open_close_lock(session.id):
-            await self._sessions.release(session)
-        for watcher in list(self.watchers):
-            watcher.released(session.id)
+        try:
+            async with self._sessions.open_close_lock(session.id):
+                await self._sessions.release(session)
+        finally:
+            for watcher in list(self.watchers):
+                watcher.released(session.id)
 
 
-class Closable(Protocol):
+async def all_ended(*ends: Awaitable[object]) -> None:
+    """Waits for every one of them. What fails is logged: nobody is left to whom it could be said."""
+    for result in await asyncio.gather(*ends, return_exceptions=True):
+        if isinstance(result, Exception):
+            logger.warning("something did not end as it should", exc_info=result)
+
+
+class Listening(Protocol):
+    """The socket of this process, which is imported only once there is a session to attach to."""
+
+    def listen_at(self, path: str) -> None: ...
+
     def close(self) -> Awaitable[None]: ...

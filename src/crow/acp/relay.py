@@ -21,7 +21,7 @@ from crow.acp.connection import ANSWERED, Answered, Connection, ConnectionLost, 
 from crow.acp.jsonrpc import Notification, Request, Response, RpcError
 from crow.acp.owner_link import NobodyListens, OwnerLink, silent
 from crow.acp.owner_links import OwnerLinks, SessionReleased
-from crow.acp.relayed_fields import call_in, session_in, state_in, with_session, withdrawn_in
+from crow.acp.relayed_fields import call_in, session_in, state_in, takes_notices, with_session, withdrawn_in
 from crow.acp.relayed_session import AskedRequest, RelayedSession, State
 from crow.errors import CrowError, SessionElsewhere
 from crow.lines import FLOOD
@@ -32,7 +32,11 @@ logger = logging.getLogger(__name__)
 Claimed = TypeVar("Claimed")
 
 CREATE_TIMEOUT = 2.0
-"""Seconds that another process gets to answer before a new session is opened here."""
+"""Seconds in which another process must have answered our `initialize`; else a new session is opened here."""
+QUIET = 3.0
+"""Seconds without a line from an owner that something is awaited of, after which it is asked for a sign."""
+SIGN_TIMEOUT = 2.0
+"""Seconds that it has to give one, before the person is told that it does not answer."""
 
 
 class Relay:
@@ -64,6 +68,7 @@ class Relay:
         """What the editor says of itself counts for the owners that are connected to from now on."""
         self._links.initialize_params = initialize_params
         self._editor_takes_state = crow_meta.read_in(wire.ClientFacts, initialize_params).state
+        self._editor_takes_notices = takes_notices(initialize_params)
 
     async def close(self) -> None:
         """Leaves every session."""
@@ -101,7 +106,8 @@ class Relay:
 
     async def create(self, there: SessionElsewhere, params: bytes, pending: PendingRequest) -> bool:
         """Opens a new session in another process, and sends the editor the answer that comes from there. False if there
-        is none: the process has ended, does not answer, or refuses."""
+        is none: the process has ended, refuses, or does not answer when it is connected to. One that has taken the
+        request may take its time: a session that was opened here meanwhile would be a second one."""
         deadline = asyncio.get_running_loop().time() + CREATE_TIMEOUT
         created: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
@@ -184,11 +190,45 @@ class Relay:
         elif isinstance(message, Notification):
             self._note_cancel(session, message)
             link.send(jsonrpc.write_notification(message.method, message.params))
+            self._watch(link, session)
         elif link.unsent > FLOOD:
             session.refuse(message, silent(link.there))
         else:
             asked = self._asked[message.id] = AskedRequest(session, message, link)
             asked.key = link.pass_on(message.method, message.params, lambda response: self._answer(asked, response))
+            self._watch(link, session)
+
+    def _watch(self, link: OwnerLink, session: RelayedSession) -> None:
+        """Something is awaited of the owner: whether it lives at all is looked at as long as that is so."""
+        if not link.is_watched:
+            link.is_watched = True
+            self._run(self._look_for_signs(link, session.id))
+
+    async def _look_for_signs(self, link: OwnerLink, session_id: str) -> None:
+        is_told = False
+        try:
+            while not link.has_ended:
+                before = link.lines_received
+                await asyncio.sleep(QUIET)
+                if link.lines_received == before and not link.is_paused:
+                    link.pass_on("session/status", wire.SessionRequest(session_id=session_id), lambda _: None)
+                    await asyncio.sleep(SIGN_TIMEOUT)
+                is_silent = link.lines_received == before and not (link.is_paused or link.has_ended)
+                if is_silent and not is_told:
+                    self._tell_of_silence(link)
+                is_told = is_silent
+                if not any(asked.link is link for asked in self._asked.values()):
+                    return
+        finally:
+            link.is_watched = False
+
+    def _tell_of_silence(self, link: OwnerLink) -> None:
+        title = f"Process {link.there.process}, in which this session lives, does not answer."
+        notice = wire.Notice(severity="warning", title=title, description="End that process to go on here.")
+        for session in self._sessions.values():
+            if session.link is link and self._editor_takes_notices:
+                told = wire.SessionNotification(session_id=session.id, update=notice)
+                self._editor.notify("session/update", told)
 
     def _pass_waiting(self, session: RelayedSession) -> None:
         """From now on the session's messages go to its owner, first those that have waited for it."""
@@ -329,7 +369,7 @@ class Relay:
         """Goes on with a session whose owner has ended: here, or where somebody else has gone on with it."""
 
         async def take_over() -> tuple[OwnerLink | None, list[wire.LeftOverMessage]]:
-            return None, await self._take_over(session.params, session.seen)
+            return None, await self._take_over(session.params, session.shown)
 
         async def resume(link: OwnerLink) -> tuple[OwnerLink | None, list[wire.LeftOverMessage]]:
             return link, await session.resume_at(link)

@@ -41,6 +41,20 @@ class _CallLine(msgspec.Struct, frozen=True):
     params: CallParams
 
 
+class _SessionTakes(msgspec.Struct, frozen=True):
+    notices: object = None
+
+
+class _Takes(msgspec.Struct, frozen=True):
+    session: _SessionTakes | None = None
+
+
+class _Hello(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of `initialize` that says whether the editor shows notices."""
+
+    client_capabilities: _Takes | None = None
+
+
 class _Withdrawn(msgspec.Struct, frozen=True, rename="camel"):
     request_id: msgspec.Raw
 
@@ -57,6 +71,15 @@ def session_in(params: msgspec.Raw) -> str:
         return _about.decode(params).session_id
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ""
+
+
+def takes_notices(initialize_params: bytes) -> bool:
+    """Whether an editor that began like this shows notices."""
+    try:
+        takes = msgspec.json.decode(initialize_params, type=_Hello).client_capabilities
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return takes is not None and takes.session is not None and takes.session.notices is not None
 
 
 def with_session(params: bytes, session_id: str) -> bytes:

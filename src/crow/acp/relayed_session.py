@@ -133,6 +133,12 @@ class RelayedSession:
         """The owner has ended before it answered. The request is answered once it is known how the session goes on."""
         self._cut_off.append(asked)
 
+    @property
+    def shown(self) -> Seen:
+        """How much of the session the editor has seen, once its owner has ended."""
+        has_prompted = any(asked.request.method == "session/prompt" for asked in self._cut_off)
+        return Seen(self.seen.turn, self.seen.ended, asked=has_prompted)
+
     def answer_cut_off(self, left_over: Sequence[wire.LeftOverMessage] = (), more: str = "") -> None:
         """`left_over` is what the turn that was cut off did not take in; `more` is a sentence that is added."""
         cut_off, self._cut_off = self._cut_off, []
@@ -157,8 +163,9 @@ class RelayedSession:
         self.seen = Seen(told.turn or self.seen.turn, ended=told.state == "idle")
 
     def note_opened(self, response: Response) -> None:
-        """What an owner's answer says of how far the session is. Whether a turn runs is told after it."""
-        self.seen = Seen(crow_meta.read_in(wire.OpenedFacts, response.result).turn, ended=True)
+        """What an owner's answer says of how far the session is. The owner may end before it says anything more."""
+        facts = crow_meta.read_in(wire.OpenedFacts, response.result)
+        self.seen = Seen(facts.turn, ended=not facts.running)
 
     def _end_calls(self) -> None:
         """Of a call that had only begun nothing may be stored: nobody else would tell of its end."""
@@ -201,7 +208,8 @@ class RelayedSession:
         """Opens it at its new owner, which shows what the editor has missed. Gives what the turn did not take in that
         was cut off. RpcError if the owner refuses; else raises what `open_at` does."""
         answers: list[Response] = []
-        facts = wire.LoadFacts(seen=wire.SeenTurn(turn=self.seen.turn, ended=self.seen.ended))
+        shown = self.shown
+        facts = wire.LoadFacts(seen=wire.SeenTurn(turn=shown.turn, ended=shown.ended, asked=shown.asked))
         await self.open_at(link, "session/resume", crow_meta.added(self.params, facts), answers.append)
         if (error := answers[0].error) is not None:
             raise RpcError(error.code, error.message, error.data)

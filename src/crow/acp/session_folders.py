@@ -35,7 +35,9 @@ class SessionFolders:
         for name, path in folders:
             whole = absolute(name, path)
             if not await self.run(whole, lambda folder=whole: os.path.isdir(folder)):
-                raise invalid_params(f"`{name}`: there is no folder {path[:200]!r}")
+                if await self.run(whole, lambda folder=whole: os.path.exists(folder)):
+                    raise invalid_params(f"`{name}`: {path[:200]!r} is a file, not a folder")
+                raise invalid_params(f"`{name}`: there is no folder {path[:200]!r}{_how_to_read(request)}")
         return [path for _, path in folders]
 
     async def check_same(self, stored: str, given: str) -> None:
@@ -46,6 +48,13 @@ class SessionFolders:
         """Removes what a session's commands have written, unless the file system does not answer."""
         with suppress(FileSystemSilent):
             await self.run(outputs_folder(session_id), lambda: remove_outputs(session_id))
+
+
+def _how_to_read(request: wire.NewSessionRequest) -> str:
+    """What a person can still do whose stored session has lost its folder."""
+    if not isinstance(request, wire.LoadSessionRequest):
+        return ""
+    return f". Make it anew to go on there; what was said is shown by: crow sessions show {request.session_id[:100]}"
 
 
 def absolute(name: str, path: str) -> str:

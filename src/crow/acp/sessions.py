@@ -15,6 +15,7 @@ from crow.acp.capabilities import Capabilities
 from crow.acp.connection import ANSWERED, Answered, Connection, PendingRequest
 from crow.acp.host import Host
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
+from crow.acp.ownership import all_ended
 from crow.acp.session_folders import absolute
 from crow.acp.session_opening import Client, Loaded, Seat
 from crow.acp.web_home import web_home
@@ -135,8 +136,7 @@ class Sessions:
         self._seats.clear()
         last = [seat.session for seat in seats if self._host.leave(seat)]
         # Whoever loads one of them at this moment waits until it is closed: it never has two histories.
-        closing = (self._closed(session, is_last=True) for session in last)
-        await asyncio.gather(*closing, return_exceptions=True)
+        await all_ended(*(self._dropped(session) for session in last))
 
     # --- opening
 
@@ -212,13 +212,14 @@ class Sessions:
     def _seen(self, request: wire.LoadSessionRequest) -> Seen | None:
         """How much of a session the client of a relay was shown, before the session's process ended."""
         seen = crow_meta.read(wire.LoadFacts, request.meta).seen if self._is_relay else None
-        return None if seen is None else Seen(seen.turn, seen.ended)
+        return None if seen is None else Seen(seen.turn, seen.ended, seen.asked)
 
     def _opened_meta(self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()) -> wire.OpenedMeta | None:
         if not self._is_relay:
             return None
-        left = translate.left_over(left_over).left_over
-        return wire.OpenedMeta(crow=wire.OpenedFacts(turn=seat.session.last_turn, left_over=left))
+        session, left = seat.session, translate.left_over(left_over).left_over
+        facts = wire.OpenedFacts(turn=session.last_turn, running=session.has_running_turn, left_over=left)
+        return wire.OpenedMeta(crow=facts)
 
     def _get_relay(self) -> "Relay":
         if self._relay is None:
@@ -286,7 +287,8 @@ class Sessions:
             if turn.left_over:
                 error.data = {"details": error.message, "steering": translate.left_over(turn.left_over)}
             raise
-        meta = translate.prompt_meta(turn.left_open, turn.left_over)
+        is_command = turn.is_command and self._client.capabilities.follows_state
+        meta = translate.prompt_meta(turn.left_open, turn.left_over, is_command=is_command)
         return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
 
     def _steer(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.SteeringResponse]:
@@ -375,6 +377,10 @@ class Sessions:
                 with errors_as_answers(session.id):
                     await self._host.close(session)
         return wire.Empty()
+
+    async def _dropped(self, session: Session) -> None:
+        async with self._host.open_close_lock(session.id):
+            await self._host.drop(session)
 
     def _delete(self, request: wire.SessionRequest, pending: PendingRequest) -> Awaitable[wire.Empty]:
         """It is gone for whatever comes after this call."""

@@ -230,11 +230,13 @@ def notice(event: events.Notice) -> wire.Update:
             return _notice(event)
 
 
-def prompt_meta(left_open: str, messages: Sequence[events.SteeringLeftOver]) -> wire.PromptMeta | None:
+def prompt_meta(
+    left_open: str, messages: Sequence[events.SteeringLeftOver], *, is_command: bool = False
+) -> wire.PromptMeta | None:
     """What a program can use of how a turn ended; None if there is nothing."""
     meta = wire.PromptMeta(steering=left_over(messages) if messages else None)
-    if left_open:
-        return replace(meta, crow=wire.PromptFacts(left_open=left_open))
+    if left_open or is_command:
+        return replace(meta, crow=wire.PromptFacts(left_open=left_open, command=is_command))
     return meta if messages else None
 
 
@@ -318,12 +320,17 @@ def _command(command: events.CommandInfo) -> wire.AvailableCommand:
 
 
 def permission_request(
-    session_id: str, question: PermissionQuestion, *, one_of_each_kind: bool = False, with_changes: bool = False
+    session_id: str,
+    question: PermissionQuestion,
+    *,
+    one_of_each_kind: bool = False,
+    with_changes: bool = False,
+    takes_reason: bool = False,
 ) -> wire.RequestPermissionRequest:
     """The question with everything in it that is needed to answer: some clients show nothing else of the call.
 
     `one_of_each_kind`: the client shows no labels of ours, so that of two options that look the same only the narrower
-    is offered.
+    is offered. `takes_reason`: the client can send a reason with a rejection.
     """
     options = [wire.PermissionOption(option_id="once", name=one_line(question.yes), kind="allow_once")]
     if question.session_scope:
@@ -339,10 +346,10 @@ def permission_request(
     remarks += dict.fromkeys(filter(None, (warning_about_change(block.new_text) for block in changes)))
     notes = [wire.ContentToolContent(content=wire.TextContent(text=remark)) for remark in remarks]
     content = tool_content(question.display, with_changes=with_changes)
-    is_partial = question.is_divisible and count_changes(content) > 1
+    facts = wire.QuestionFacts(partial=question.is_divisible and count_changes(content) > 1, reason=takes_reason)
     return wire.RequestPermissionRequest(
         session_id=session_id,
-        meta=wire.QuestionMeta(crow=wire.QuestionFacts(partial=True)) if is_partial else None,
+        meta=wire.QuestionMeta(crow=facts) if facts.partial or facts.reason else None,
         tool_call=wire.ToolCallFields(
             tool_call_id=question.call_id,
             title=title_line(question.title),

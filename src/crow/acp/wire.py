@@ -96,6 +96,10 @@ class RelayFacts(Wire, frozen=True):
     """The token of a page that came to `crow web` by a link, and shows it from now on."""
     cwd: str = ""
     """The folder in which `crow web` was started."""
+    home: str = ""
+    """The person's home, for which `~` stands."""
+    page: str = ""
+    """Which build of the page `crow web` serves."""
 
 
 class ClientFacts(RelayFacts, frozen=True):
@@ -107,6 +111,8 @@ class ClientFacts(RelayFacts, frozen=True):
     """It is told which lines of a diff are changed."""
     choices: bool = False
     """It shows the choices of a question in a form, such as `crow run` does in a terminal."""
+    reasons: bool = False
+    """It can send the person's words with a rejection: see AnswerFacts."""
     state: bool = False
     """It is told of each change of a session's state."""
     typing: bool = False
@@ -282,6 +288,8 @@ class LeftOverMessage(Wire, frozen=True):
 class OpenedFacts(Wire, frozen=True):
     turn: str = ""
     """The last turn that began."""
+    running: bool = False
+    """That turn runs."""
     left_over: list[LeftOverMessage] = []
     """What the turn that the relay's client has seen in part did not take in."""
 
@@ -308,6 +316,8 @@ class SeenTurn(Wire, frozen=True, omit_defaults=False):
     """The last turn that began."""
     ended: bool = False
     """The client knows how that turn ended: it has seen all of it."""
+    asked: bool = False
+    """The turn was begun with a prompt of this client's, which is answered with an error."""
 
 
 class LoadFacts(Wire, frozen=True):
@@ -460,6 +470,8 @@ class PromptFacts(Wire, frozen=True):
     left_open: str = ""
     """What the person is to go on with: "question" if the model asked them something, "repetition" if the turn was
     broken off because a call was made again and again, "budget" if it was because no money or tokens are left."""
+    command: bool = False
+    """Crow has answered a command of its own; for clients that follow the session's state."""
 
 
 class LeftOver(Wire, frozen=True):
@@ -768,6 +780,8 @@ class PermissionOption(Wire, frozen=True):
 class QuestionFacts(Wire, frozen=True):
     partial: bool = False
     """The changes that it shows can be accepted one by one: see AnswerFacts."""
+    reason: bool = False
+    """A rejection may have a reason: see AnswerFacts."""
 
 
 class QuestionMeta(Wire, frozen=True):
@@ -779,7 +793,7 @@ class RequestPermissionRequest(Wire, frozen=True):
     tool_call: ToolCallFields
     options: list[PermissionOption]
     meta: QuestionMeta | None = msgspec.field(name="_meta", default=None)
-    """For clients that have asked for the changes in a diff."""
+    """For clients that have asked for the changes in a diff, or can send reasons."""
 
 
 class PermissionOutcome(Wire, frozen=True):
@@ -795,6 +809,8 @@ class AnswerFacts(Wire, frozen=True):
     Anything else is no answer: what is not understood must not become a yes."""
     input: str = ""
     """`open` if the person wants to type into the command."""
+    reason: str = ""
+    """Why the person rejects it, for the model."""
 
 
 class RequestPermissionResponse(Wire, frozen=True):

@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import logging
+import os
 import secrets
 import socket
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 import uvicorn
 
@@ -16,7 +18,8 @@ from crow.acp.agent import Agent, LazyHost
 from crow.acp.connection import PendingRequest, Route
 from crow.acp.jsonrpc import errors_as_answers
 from crow.lines import LONGEST_LINE
-from crow.serving.built_files import BuiltFiles, refusal
+from crow.serving.answers import TEXT, Answer, content, refusal
+from crow.serving.built_files import BuiltFiles
 from crow.serving.connections import (
     ACCEPTED_AT_ONCE,
     LISTEN_BACKLOG,
@@ -38,6 +41,7 @@ MOST_CLIENTS = 64
 PING_EVERY = 15.0
 MOST_MISSED = 3
 """Intervals of pings without an answer, after which a client is dead."""
+PROOF_PATH = "/proof"
 LARGEST_HEAD = 32 * 1024
 """Bytes of a request's head."""
 
@@ -51,7 +55,8 @@ class Admitted(NamedTuple):
 
 
 class WebServer:
-    """`origin` is the page's address; `behind` the one under which a proxy offers it, if there is one."""
+    """`port` is the one it listens on; `behind` the address under which a proxy offers the page, if there is one; `cwd`
+    the folder in which a session is likely to begin, if there is one."""
 
     def __init__(
         self, host: LazyHost, tokens: Tokens, files: BuiltFiles, port: int, behind: str = "", cwd: str = ""
@@ -98,6 +103,8 @@ class WebServer:
         return KnownTokens(tokens=list(self._tokens.all))
 
     async def _forget(self, request: Forget, pending: PendingRequest) -> KnownTokens:
+        if request.links:
+            self._links.forget()
         gone = self._tokens.forget(request.ids)
         for client, token in self._clients.items():
             if token in gone:
@@ -111,17 +118,36 @@ class WebServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = self._gate.check(scope)
         if isinstance(found, Refusal):
-            await _answer(scope, send, *refusal(*found))
+            await _answer(scope, send, refusal(*found))
         elif found is None:
-            await _answer(scope, send, *self._files.answer(scope["path"]))
-        elif len(self._clients) >= MOST_CLIENTS or self._ending:
-            await _answer(scope, send, *refusal(503, "There are too many clients."))
+            serve = self._prove if scope["path"] == PROOF_PATH else self._serve_file
+            await _answer(scope, send, serve(scope))
         else:
-            admitted = await self._verify(found, scope)
+            admitted = self._no_room() or await self._verify(found, scope)
+            # Others may have come while the token was looked up, or the end.
+            admitted = self._no_room() or admitted
             if isinstance(admitted, Refusal):
-                await _answer(scope, send, *refusal(*admitted))
+                await _answer(scope, send, refusal(*admitted))
             else:
                 await self._talk(admitted, scope, receive, send)
+
+    def _no_room(self) -> Refusal | None:
+        """Why no client is let in, whatever it shows."""
+        if self._ending:
+            return Refusal(503, "This crow web ends.")
+        return Refusal(503, "There are too many clients.") if len(self._clients) >= MOST_CLIENTS else None
+
+    def _serve_file(self, scope: Scope) -> Answer:
+        return self._files.answer(scope["path"])
+
+    def _prove(self, scope: Scope) -> Answer:
+        """A page shows its token to this server once the server has proved that it knows the token, at the address that
+        the page has: so another program that got the port is shown none, nor can it have us answer in its place. The
+        answer is empty if there is no such token."""
+        asked = parse_qs(scope["query_string"].decode("latin-1"))
+        id, nonce, origin = (asked.get(name, [""])[0] for name in ("id", "nonce", "origin"))
+        proof = self._tokens.prove(id, f"{origin} {nonce}") if self._gate.is_own(origin) else ""
+        return content(TEXT, proof.encode())
 
     async def _verify(self, shown: Credential, scope: Scope) -> Admitted | Refusal:
         self._tokens.use(self._clients.values())
@@ -137,14 +163,10 @@ class WebServer:
         return Refusal(429, "Too many wrong tokens were shown.")
 
     async def _talk(self, admitted: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()  # that it wants to connect
-        headers = [(b"acp-connection-id", secrets.token_hex(16).encode())]
-        chosen = PROTOCOL if PROTOCOL in scope["subprotocols"] else None
-        await send({"type": "websocket.accept", "subprotocol": chosen, "headers": headers})
-        agent = Agent(self._host, partial(_web_facts, admitted.secret, self._cwd))
+        agent = Agent(self._host, partial(_web_facts, admitted.secret, self._cwd, self._files.build))
         client = WebSocketClient(agent, receive, send, scope["crow.abort"])
-        self._clients[client] = admitted.token
-        talk = asyncio.ensure_future(client.run())
+        self._clients[client] = admitted.token  # before anything is waited for: so it is counted, and told of the end
+        talk = asyncio.ensure_future(_accept_and_run(client, scope, receive, send))
         self._talks.add(talk)
         try:
             await talk
@@ -201,16 +223,24 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _web_facts(secret: str, cwd: str, request: wire.InitializeRequest) -> wire.RelayFacts:
-    """A page that came by a link is given its own token; every one is told where a session is likely to begin."""
-    return wire.RelayFacts(token=secret, cwd=cwd)
+def _web_facts(secret: str, cwd: str, page: str, request: wire.InitializeRequest) -> wire.RelayFacts:
+    """A page that came by a link is given its own token; every one is told where a session is likely to begin, and
+    which build of the page is served."""
+    return wire.RelayFacts(token=secret, cwd=cwd, home=os.path.expanduser("~"), page=page)
 
 
-async def _answer(scope: Scope, send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    headers = [*headers, (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+async def _accept_and_run(client: WebSocketClient, scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()  # that it wants to connect
+    headers = [(b"acp-connection-id", secrets.token_hex(16).encode())]
+    chosen = PROTOCOL if PROTOCOL in scope["subprotocols"] else None
+    await send({"type": "websocket.accept", "subprotocol": chosen, "headers": headers})
+    await client.run()
+
+
+async def _answer(scope: Scope, send: Send, answer: Answer) -> None:
     kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
-    await send({"type": f"{kind}.start", "status": status, "headers": headers})
-    shown = b"" if scope["type"] == "http" and scope["method"] == "HEAD" else body
+    await send({"type": f"{kind}.start", "status": answer.status, "headers": answer.closing_headers})
+    shown = b"" if scope["type"] == "http" and scope["method"] == "HEAD" else answer.body
     await send({"type": f"{kind}.body", "body": shown})
 
 

@@ -1,4 +1,4 @@
-"""The built files of the page, as they lie in the package, and the headers that go with every answer.
+"""The built files of the page, as they lie in the package.
 
 They are read once and served from memory, by their exact names: no path of a request ever reaches the disk.
 """
@@ -9,9 +9,13 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
+import msgspec
+
 from crow.errors import CrowError
+from crow.serving.answers import Answer, content, refusal
 
 INDEX = "index.html"
+MANIFEST = "manifest.json"
 NONCE = b"@NONCE@"
 """What stands in the index in the place of the nonce."""
 TYPES = {
@@ -26,8 +30,6 @@ TYPES = {
 MISSING = "The page is missing from this Crow: its files have not been built."
 REMEDY = "In a checkout run `make page`; else install Crow again from a release."
 
-Headers = list[tuple[bytes, bytes]]
-
 
 class BuiltFile(NamedTuple):
     content: bytes
@@ -39,6 +41,8 @@ class BuiltFiles:
 
     def __init__(self, found: Mapping[str, bytes]) -> None:
         self._index = found.get(INDEX)
+        self.build = _build_in(found.get(MANIFEST, b"{}"))
+        """Names what the page was built from; empty if that is not known."""
         self._others = {
             f"/{name}": BuiltFile(content, TYPES[extension])
             for name, content in found.items()
@@ -49,21 +53,30 @@ class BuiltFiles:
     def is_complete(self) -> bool:
         return self._index is not None
 
-    def answer(self, path: str) -> tuple[int, Headers, bytes]:
-        """Status, headers and body for a path."""
+    def answer(self, path: str) -> Answer:
         if path == "/":
             return self._answer_index()
         file = self._others.get(path)
         if file is None:
             return refusal(404, "There is no such file.")
-        return 200, [(b"content-type", file.type.encode()), *security_headers()], file.content
+        return content(file.type, file.content)
 
-    def _answer_index(self) -> tuple[int, Headers, bytes]:
+    def _answer_index(self) -> Answer:
         if self._index is None:
             return refusal(503, f"{MISSING} {REMEDY}")
         nonce = secrets.token_urlsafe(16)
-        headers = [(b"content-type", b"text/html; charset=utf-8"), *security_headers(nonce)]
-        return 200, headers, self._index.replace(NONCE, nonce.encode())
+        return content("text/html; charset=utf-8", self._index.replace(NONCE, nonce.encode()), nonce)
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    build: str = ""
+
+
+def _build_in(manifest: bytes) -> str:
+    try:
+        return msgspec.json.decode(manifest, type=_Manifest).build
+    except msgspec.MsgspecError:
+        return ""
 
 
 def find_built_files() -> BuiltFiles:
@@ -78,32 +91,3 @@ def find_built_files() -> BuiltFiles:
 
 def built_folder() -> Traversable:
     return files(__package__ or "") / "built"
-
-
-def refusal(status: int, reason: str) -> tuple[int, Headers, bytes]:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), *security_headers()]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if status == 405:
-        headers.append((b"allow", b"GET, HEAD"))
-    if status == 426:
-        headers.append((b"upgrade", b"websocket"))
-    return status, headers, reason.encode() + b"\n"
-
-
-def security_headers(nonce: str = "") -> Headers:
-    """No header here lets another origin read anything: there are none for CORS, and no cookie."""
-    style = f"'self' 'nonce-{nonce}'" if nonce else "'self'"
-    policy = (
-        f"default-src 'none'; script-src 'self'; style-src {style}; img-src 'self' data: blob:; font-src 'self'; "
-        "manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'"
-    )
-    return [
-        (b"content-security-policy", policy.encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"referrer-policy", b"no-referrer"),
-        (b"cache-control", b"no-store"),
-        (b"cross-origin-opener-policy", b"same-origin"),
-        (b"cross-origin-resource-policy", b"same-origin"),
-    ]

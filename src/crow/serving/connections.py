@@ -15,7 +15,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Response
 from websockets.server import ServerProtocol
 
-from crow.serving.built_files import Headers, refusal, security_headers
+from crow.serving.answers import Answer, refusal, security_headers
 
 MOST_STRANGERS = 128
 STRANGER_LIFETIME = 30.0
@@ -70,14 +70,13 @@ class HttpConnection(H11Protocol):
         if self.cycle is not None:  # pyright: ignore[reportUnnecessaryComparison] -- None before the first request
             is_begun, self.cycle.disconnected = self.cycle.response_started, True  # this is its answer
         if not is_begun:
-            self.transport.write(_serialized(*refusal(400, msg)))
+            self.transport.write(_serialized(refusal(400, msg)))
         self.transport.close()
 
 
-def _serialized(status: int, headers: Headers, body: bytes) -> bytes:
-    headers = [*headers, (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
-    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
-    return b"\r\n".join([*lines, *(b"%s: %s" % header for header in headers), b"", body])
+def _serialized(answer: Answer) -> bytes:
+    first = b"HTTP/1.1 %d %s" % (answer.status, HTTPStatus(answer.status).phrase.encode())
+    return b"\r\n".join([first, *(b"%s: %s" % header for header in answer.closing_headers), b"", answer.body])
 
 
 class _Handshake(ServerProtocol):
@@ -101,9 +100,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             # All else was seen to be right before.
-            self.transport.write(
-                _serialized(*refusal(431, "A line of the request is too long, or there are too many."))
-            )
+            self.transport.write(_serialized(refusal(431, "A line of the request is too long, or there are too many.")))
             self.transport.close()
 
     def handle_connect(self, event: Any) -> None:

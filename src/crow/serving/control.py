@@ -23,6 +23,8 @@ class GivenToken(Wire, frozen=True):
 
 class Forget(Wire, frozen=True):
     ids: list[str]
+    links: bool = False
+    """Links that nobody has opened yet are forgotten too."""
 
 
 class KnownTokens(Wire, frozen=True, omit_defaults=False):

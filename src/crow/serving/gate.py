@@ -41,7 +41,7 @@ class Gate:
         self._hosts = frozenset(origin.partition("//")[2].encode() for origin in own)
 
     def check(self, scope: Scope) -> Refusal | Credential | None:
-        """Why a request is refused; what is still to be verified of a WebSocket; None for a file of the page."""
+        """Why a request is refused; what is still to be verified of a WebSocket; None for what every page may have."""
         values = _headers(scope)
         refusal = self._check_address(values)
         if refusal is not None:
@@ -53,6 +53,9 @@ class Gate:
         if scope["path"] == ENDPOINT:
             return Refusal(426, f"{ENDPOINT} is a WebSocket.")
         return None
+
+    def is_own(self, origin: str) -> bool:
+        return origin.encode("utf-8", "replace") in self._origins
 
     def _check_address(self, values: Callable[[bytes], list[bytes]]) -> Refusal | None:
         hosts = values(b"host")

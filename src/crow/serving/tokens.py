@@ -4,6 +4,7 @@ forgotten; and wrong ones, counted.
 
 import asyncio
 import hashlib
+import hmac
 import logging
 import os
 import secrets
@@ -107,6 +108,13 @@ class Tokens:
                 await self._try_to_store()
         return token
 
+    def prove(self, id: str, challenge: str) -> str:
+        """What only a server that has the token's hash can say of a challenge; it lets nobody in. Empty if there is no
+        such token, or no longer."""
+        self._drop_unused()
+        found = next((token for token in self._tokens.values() if token.id == id), None)
+        return "" if found is None else hmac.new(bytes.fromhex(found.hash), challenge.encode(), "sha256").hexdigest()
+
     def forget(self, ids: Sequence[str]) -> Sequence[StoredToken]:
         """Those with these ids, which are good no longer in this process. `store` makes it so for the next one."""
         gone = [token for token in self._tokens.values() if token.id in ids]
@@ -147,6 +155,10 @@ class Links:
         link = secrets.token_urlsafe(32)
         self._open[_hash(link)] = self._now() + LINK_LIFETIME
         return link
+
+    def forget(self) -> None:
+        """None of them can be opened any longer."""
+        self._open.clear()
 
     def spend(self, link: str) -> bool:
         """Whether it is good; it no longer is."""

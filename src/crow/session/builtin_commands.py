@@ -185,7 +185,7 @@ class Undo:
 
         past = await self._archive.events(former_texts=True)
         ratio = self._window.provider_ratio()
-        told = await undo_last_turn(past, self._window.journal, self._workspace)
+        told = await undo_last_turn(past, self._window.journal, self._workspace, arguments)
         self._window.tell_usage(ratio)
         return CommandReply(told)
 

@@ -47,6 +47,8 @@ class RunningTurn:
         """The messages that were accepted into the turn and that the model did not get, once it is over."""
         self.left_open = ""
         """What it ended with, if it is for the person to go on and nobody cancelled it; see `Outcome`."""
+        self.is_command = False
+        """Crow has answered a command of its own, and the model nothing."""
         self._accepting = asyncio.Lock()
         """One message at a time, so that those that had to wait are not overtaken by the next one."""
         self._unacknowledged: set[asyncio.Future[None]] = set()
@@ -186,13 +188,14 @@ class Turns:
 
     def __init__(self, past: Sequence[Event] = ()) -> None:
         self._number = last_turn_number(past)
+        self._last_begun = _turn_id(self._number)
         self._newest: RunningTurn | None = None
         self._begun: RunningTurn | None = None
 
     @property
-    def last_id(self) -> str:
-        """The id of the last turn; one that no turn has if there was none."""
-        return f"t{self._number}"
+    def last_begun(self) -> str:
+        """The id of the last turn that began; one that no turn has if none did."""
+        return self._last_begun
 
     @property
     def newest(self) -> RunningTurn | None:
@@ -206,13 +209,18 @@ class Turns:
 
     def next_id(self) -> str:
         self._number += 1
-        return self.last_id
+        return _turn_id(self._number)
 
     def add(self, turn: RunningTurn) -> None:
         self._newest = turn
 
     def began(self, turn: RunningTurn) -> None:
         self._begun = turn
+        self._last_begun = turn.id
 
     def ended(self) -> None:
         self._begun = None
+
+
+def _turn_id(number: int) -> str:
+    return f"t{number}"

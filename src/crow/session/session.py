@@ -162,7 +162,12 @@ class Session:
     @property
     def last_turn(self) -> str:
         """The id of the last turn that began; one that no turn has if none did."""
-        return self._turns.last_id
+        return self._turns.last_begun
+
+    @property
+    def has_running_turn(self) -> bool:
+        """Whether the last turn that began has not ended yet."""
+        return self._turns.begun is not None
 
     async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
         """Puts a message into the running turn. Its id, once it is stored; NothingToSteer if no turn takes it.
@@ -290,6 +295,7 @@ class Session:
             from crow.turn.loop import run_turn
 
             return _ended_with(turn, await run_turn(context, ids, answer.sent, typed=False))
+        turn.is_command = True
         journal.append(CrowSaid(ids.message(), answer.text))
         return StopReason.END_TURN
 

@@ -40,6 +40,7 @@ from crow.workspace.base import Document, Workspace
 from crow.workspace.resolved_path import ResolvedPath
 
 NOTHING = "There is no turn to take back."
+ANOTHER = "The last turn is another one now: look again. Nothing was taken back."
 INTERRUPTED = "Interrupted before it was done."
 COMMANDS_STAY = "The turn also ran commands. What those did is not taken back."
 SERVERS_STAY = "The turn also used tools of MCP servers. What those did cannot be taken back."
@@ -135,15 +136,18 @@ def last_turn(past: Sequence[Event]) -> PastTurn | None:
     return next((turn for turn in reversed(turns) if turn.id not in undone and not turn.is_command), None)
 
 
-async def undo_last_turn(past: Sequence[Event], journal: Journal, workspace: Workspace) -> str:
+async def undo_last_turn(past: Sequence[Event], journal: Journal, workspace: Workspace, turn_id: str = "") -> str:
     """Takes it back as far as that can be done without touching anybody else's work; what to tell the person.
 
     `past` is everything that happened in the session, with the former texts of changed files. If there are files to
-    take back and none of them can be, nothing is done and the turn stays.
+    take back and none of them can be, nothing is done and the turn stays. `turn_id` is the turn that the person was
+    shown: if the last one is another by now, nothing is done either.
     """
     turn = last_turn(past)
     if turn is None:
         return NOTHING
+    if turn_id and turn_id != turn.id:
+        return ANOTHER
     undo = _Undo(turn, past, journal, workspace)
     for change in await asyncio.to_thread(turn.changes):
         await undo.take_back(change)

@@ -64,6 +64,28 @@ class Page(msgspec.Struct, frozen=True):
     """Opaque; empty on the last page."""
 
 
+class ListSeen(msgspec.Struct, frozen=True):
+    """The list of sessions at a moment, as far as it takes to tell later what has changed."""
+
+    stamp: tuple[int, ...] = ()
+    """Of the store's files: while it is the same, nothing was written."""
+    newest: int = 0
+    """When the session that was changed last was changed."""
+    at_newest: frozenset[str] = frozenset()
+    """The sessions that were changed at that moment."""
+    ids: frozenset[str] = frozenset()
+
+
+class ListNews(msgspec.Struct, frozen=True):
+    """What has changed in the list of sessions between two moments."""
+
+    seen: ListSeen
+    """The list at the second moment."""
+    changed: tuple[SessionEntry, ...] = ()
+    """Sessions in which something happened, new ones among them."""
+    deleted: tuple[str, ...] = ()
+
+
 class Mark:
     """A place in a session's log: after all that was added before the mark was made, before all that is added later."""
 
@@ -196,6 +218,11 @@ class SessionStore(Protocol):
         """Sessions in which something was said, newest first. BadCursor if the cursor is none of ours."""
         ...
 
+    async def list_news(self, before: ListSeen | None) -> ListNews:
+        """What has changed in the list since, whichever process changed it; nothing, if there is no `before`. Next to
+        nothing is read while nobody writes."""
+        ...
+
     async def search(self, query: str, limit: int) -> SearchResult:
         """The sessions in which all words of the query were said, in one message or in the title; those first, then the
         newest. What is not indexed yet is indexed first, for a moment, and then beside everything else."""
@@ -241,6 +268,15 @@ class SessionStore(Protocol):
 
     async def socket(self) -> str:
         """The path at which this process has to listen; empty if there is no place for a socket."""
+        ...
+
+    def on_missing_socket(self, check: Callable[[], None]) -> None:
+        """From now on `check` is called when another process did not find this one's socket. Without effect where
+        `on_stop` has none: both come by the same signal."""
+        ...
+
+    async def renew_socket(self) -> str:
+        """The path at which this process has to listen from now on, if its socket was removed; empty if it was not."""
         ...
 
     async def withdraw_socket(self) -> None:

@@ -3,6 +3,7 @@ a newer version.
 """
 
 import contextlib
+import errno
 import os
 import sqlite3
 
@@ -55,6 +56,8 @@ _CAUSES: dict[int, tuple[str, str]] = {
 
 
 def storage_failed(path: str, error: "sqlite3.Error | OSError", tried: str = KEPT) -> StorageFailed:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _failed(path, *_CAUSES[sqlite3.SQLITE_FULL], tried)
     if isinstance(error, OSError):
         remedy = "Make the folder writable for your user, or set CROW_HOME to another folder."
         return _failed(path, reason(error), _LET_READ if tried == READ else remedy, tried)

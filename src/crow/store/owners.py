@@ -5,7 +5,8 @@ The system lets go of the lock when the process ends, however it ends. So whoeve
 that the owner is gone.
 
 The file is also where an owner that is stoppable gets requests to stop a turn. Its first line names the machine; each
-further one is the id of a session. A signal tells the owner to read them, so that nobody has to poll.
+further one is the id of a session. A signal tells the owner to read them, so that nobody has to poll; and to look
+whether its socket is still there.
 
 An owner that can be attached to adds a line with the machine and the path of its socket, from the beginning: whoever
 finds one of its sessions before it listens there has to wait a moment. A Crow that knows of no sockets never reads that
@@ -61,12 +62,23 @@ class Owner:
         lines = whole.decode("utf-8", "replace").splitlines()
         return [line for line in lines if line and not line.startswith(_SOCKET.decode())]
 
+    def renew_socket(self) -> str:
+        """Where to listen from now on if the socket was removed, such as with the folder that a login has for its own;
+        empty if it is still there, or if there never was one."""
+        if not self.socket or os.path.lexists(self.socket):
+            return ""
+        self._publish(socket_path(self.token, os.path.dirname(self._folder)))
+        return self.socket
+
     def withdraw_socket(self) -> None:
         """Nobody will listen at the socket: others do as if there were none."""
-        self.socket = ""
+        self._publish("")
+
+    def _publish(self, path: str) -> None:
+        self.socket = path
         descriptor = os.open(os.path.join(self._folder, self.token), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            os.write(descriptor, _socket_line(""))
+            os.write(descriptor, _socket_line(path))
         finally:
             os.close(descriptor)
 
@@ -78,6 +90,16 @@ class Owner:
 
 def ask_to_stop(folder: str, token: str, session_id: str) -> bool:
     """False if the owner cannot be asked: it is on another machine, another user's, or not stoppable."""
+    return _signal(folder, token, session_id.encode() + b"\n")
+
+
+def report_missing_socket(folder: str, token: str) -> None:
+    """Lets the owner look whether its socket is still there, if the owner can be asked."""
+    _signal(folder, token, b"")
+
+
+def _signal(folder: str, token: str, request: bytes) -> bool:
+    """Adds a request to the owner's file, and lets the owner know. False if the owner cannot be asked."""
     try:
         descriptor = os.open(os.path.join(folder, os.path.basename(token)), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
     except OSError:
@@ -85,7 +107,7 @@ def ask_to_stop(folder: str, token: str, session_id: str) -> bool:
     try:
         if os.pread(descriptor, _MOST_REQUESTS, 0).partition(b"\n")[0] != _machine():
             return False
-        os.write(descriptor, session_id.encode() + b"\n")
+        os.write(descriptor, request)
         # The lock was held a moment ago: the number is still that of the process that made the file.
         os.kill(int(process_of(token)), STOP)
     except (OSError, ValueError):

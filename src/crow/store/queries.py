@@ -17,7 +17,7 @@ import msgspec
 from crow.errors import BadCursor, SessionUnknown
 from crow.events import Event, FileBackedUp
 from crow.results import Location
-from crow.store.base import FormerFile, Mark, Page, SessionEntry
+from crow.store.base import FormerFile, ListNews, ListSeen, Mark, Page, SessionEntry
 from crow.store.contents import reading_pieces
 from crow.store.records import FORMER_TEXT_TAG, Row, events_of
 
@@ -33,6 +33,9 @@ FIRST_PAGE_OF_FOLDER = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd I
 NEXT_PAGE_OF_FOLDER = (
     f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd IN (?) AND (updated, id) < (?, ?) {_NEWEST_FIRST}"
 )
+CHANGED_SINCE = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND updated >= ?"
+COUNT = "SELECT count(*) FROM sessions WHERE listed = 1"
+IDS = "SELECT id FROM sessions WHERE listed = 1"
 FOLDERS = "SELECT DISTINCT cwd FROM sessions WHERE listed = 1"
 
 
@@ -117,6 +120,24 @@ class Queries:
     def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         with self._reading() as connection:
             return _read_page(connection, cwd, cursor, size)
+
+    def list_news(self, before: ListSeen | None, stamp: tuple[int, ...]) -> ListNews:
+        with self._reading() as connection:
+            since = before or ListSeen()
+            rows = connection.execute(CHANGED_SINCE, (since.newest,)).fetchall()
+            entries = [
+                entry
+                for entry in map(entry_of, rows)
+                if entry.id not in since.at_newest or entry.updated_at > since.newest
+            ]
+            newest = max((entry.updated_at for entry in entries), default=since.newest)
+            latest = frozenset(entry.id for entry in entries if entry.updated_at == newest)
+            ids = since.ids | {entry.id for entry in entries}
+            if connection.execute(COUNT).fetchone()[0] != len(ids):
+                ids = frozenset(id for (id,) in connection.execute(IDS))
+        at_newest = latest | since.at_newest if newest == since.newest else latest
+        seen = ListSeen(stamp, newest, at_newest, ids)
+        return ListNews(seen) if before is None else ListNews(seen, tuple(entries), tuple(since.ids - ids))
 
 
 class _Named(msgspec.Struct):

@@ -10,6 +10,7 @@ session, each in one step, by whichever process is asked to search.
 
 import contextlib
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -23,7 +24,7 @@ from crow.store.failures import file_address, storage_failed
 from crow.store.queries import ENTRY, ROW, clean, entry_of
 from crow.store.records import Row, events_of
 
-VERSION = 1
+VERSION = 2
 LOCK_TIMEOUT = 5.0
 """Seconds that one process waits for another's write."""
 LONGEST_QUERY = 1000
@@ -32,12 +33,22 @@ MOST_HITS = 5000
 """Places that are looked at for one query, the last that were added first."""
 SNIPPET = 24
 """Words around a hit."""
+UNSPACED_SNIPPET = 60
+"""The same where each character counts as a word; SQLite gives 64 at most."""
 FORGETS_AT_ONCE = (3, 42, 0)
 """The version of SQLite from which on a full-text index can forget words at once."""
 
 _BEGIN, _END = "\x02", "\x03"
 """Around what is found in a snippet."""
-_WITHOUT_MARKS = str.maketrans("", "", f"\0{_BEGIN}{_END}")
+_BREAK = "\x04"
+"""Ends a word where the text itself has nothing that does."""
+_WITHOUT_MARKS = str.maketrans("", "", f"\0{_BEGIN}{_END}{_BREAK}")
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+"""The scripts that put no spaces between words: Thai, Lao, Burmese and Khmer; Japanese and Chinese."""
+_AROUND_UNSPACED = re.compile(f"(?=[{_UNSPACED}])|(?<=[{_UNSPACED}])")
 _TABLES = (
     "CREATE TABLE indexed (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, title TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE places (key INTEGER PRIMARY KEY, session TEXT NOT NULL, place TEXT NOT NULL)",
@@ -49,7 +60,7 @@ _HITS = """
 SELECT key, session, place FROM texts JOIN places ON key = texts.rowid
 WHERE texts MATCH ? ORDER BY texts.rowid DESC LIMIT ?
 """
-_SNIPPET = f"SELECT snippet(texts, 0, ?, ?, '…', {SNIPPET}) FROM texts WHERE texts MATCH ? AND rowid = ?"
+_SNIPPET = "SELECT snippet(texts, 0, ?, ?, '…', ?) FROM texts WHERE texts MATCH ? AND rowid = ?"
 _LISTED = "SELECT key, id, title FROM sessions WHERE listed = 1"
 _ENDED = "SELECT COALESCE(MAX(seq), 0) FROM records WHERE session = ? AND tag = 'turn_ended'"
 """What a running turn says is indexed once the turn has ended: a message is indexed whole."""
@@ -82,7 +93,7 @@ class SearchIndex:
         words = query.translate(_WITHOUT_MARKS)[:LONGEST_QUERY].split()[:MOST_WORDS]
         if not words:
             return []
-        wanted = clean(" ".join('"' + word.replace('"', '""') + '"*' for word in words))
+        wanted = " ".join('"' + _indexable(word).replace('"', '""') + '"*' for word in words)
         with self._opened("BEGIN") as index:
             best: dict[str, tuple[int, str]] = {}
             for key, session, place in index.execute(_HITS, (wanted, MOST_HITS)):
@@ -206,8 +217,14 @@ def _insert(index: sqlite3.Connection, session: str, place: str, texts: Iterable
     for text in texts:
         if text.strip():
             row = index.execute("INSERT INTO places (session, place) VALUES (?, ?)", (session, place))
-            words = clean(text).translate(_WITHOUT_MARKS)
-            index.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (row.lastrowid, words))
+            words = (row.lastrowid, _indexable(text.translate(_WITHOUT_MARKS)))
+            index.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", words)
+
+
+def _indexable(text: str) -> str:
+    """Each character of a script that puts no spaces between words is a word, so that what is searched for is found
+    wherever in a sentence it stands."""
+    return clean(_AROUND_UNSPACED.sub(_BREAK, text))
 
 
 def _remove(index: sqlite3.Connection, condition: str, session: str) -> None:
@@ -227,9 +244,10 @@ def _texts_in(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _match(index: sqlite3.Connection, wanted: str, entry: SessionEntry, key: int, place: str) -> Match:
-    [snippet] = index.execute(_SNIPPET, (_BEGIN, _END, wanted, key)).fetchone()
+    length = UNSPACED_SNIPPET if _BREAK in wanted else SNIPPET
+    [snippet] = index.execute(_SNIPPET, (_BEGIN, _END, length, wanted, key)).fetchone()
     parts: list[MatchPart] = []
-    for piece in snippet.split(_BEGIN):
+    for piece in snippet.replace(_BREAK, "").split(_BEGIN):
         hit, ended, rest = piece.partition(_END)
         parts += [MatchPart(hit, hit=True), MatchPart(rest, hit=False)] if ended else [MatchPart(piece, hit=False)]
     where = "title" if place == "title" else "text"

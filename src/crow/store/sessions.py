@@ -19,12 +19,15 @@ from crow.store.contents import copy_uses, pack_missing, store_contents
 from crow.store.database import Database
 from crow.store.failures import on_a_network
 from crow.store.layout import delete_from_copies, remove_session
-from crow.store.owners import OWNERS_NAME, Owner, ask_to_stop, lives, process_of, socket_of
+from crow.store.owners import OWNERS_NAME, Owner, ask_to_stop, lives, process_of, report_missing_socket, socket_of
 from crow.store.queries import ROW, Queries, changed_paths, clean, key_of, unknown
 from crow.store.records import FORMER_TEXT_TAG, Pending
 
 EMPTY_FOR = 24 * 60 * 60 * 1000
 """Milliseconds for which a session in which nothing was said is kept: an editor may come back to it."""
+
+MISSING_FOR = 1.0
+"""Seconds that the socket of another process must be missing before that process is told."""
 
 _INSERT_RECORD = f"INSERT INTO records (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_FORMER_TEXT = f"INSERT INTO former_texts (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -45,6 +48,8 @@ class SessionRows:
         self._database = Database(os.path.join(home, FILE_NAME), max_pages=max_pages)
         self._owners = os.path.join(home, OWNERS_NAME)
         self._owner: Owner | None = None
+        self._missing_since: dict[str, float] = {}
+        """When the socket of an owner was first found to be missing."""
         self.files_cut_off: tuple[str, ...] = ()
         """The files that were being changed by processes that were killed, known from the first session on."""
         self.queries = Queries(self._database.reading)
@@ -143,6 +148,10 @@ class SessionRows:
     def socket(self) -> str:
         return self._this_owner().socket
 
+    def renew_socket(self) -> str:
+        with self._database.translated_errors():
+            return self._owner.renew_socket() if self._owner is not None else ""
+
     def withdraw_socket(self) -> None:
         with self._database.translated_errors():
             self._this_owner().withdraw_socket()
@@ -220,7 +229,16 @@ class SessionRows:
         """SessionElsewhere if the session lives in another process that can be attached to, busy or not."""
         row = connection.execute("SELECT owner FROM sessions WHERE id = ?", (clean(session_id),)).fetchone()
         if row is not None and owner.lives_elsewhere(row[0]) and (path := socket_of(self._owners, row[0])):
+            self._check_socket_of(row[0], path)
             raise SessionElsewhere(row[0], process_of(row[0]), path)
+
+    def _check_socket_of(self, owner: str, socket: str) -> None:
+        """Lets an owner know that its socket is missing; not one that has just begun, or is about to end."""
+        if os.path.lexists(socket):
+            self._missing_since.pop(owner, None)
+        elif time.monotonic() - self._missing_since.setdefault(owner, time.monotonic()) > MISSING_FOR:
+            del self._missing_since[owner]
+            report_missing_socket(self._owners, owner)
 
     def _not_busy(self, connection: sqlite3.Connection, owner: Owner, session_id: str) -> int | None:
         """The session's key. SessionBusy if a turn of it runs in another process that lives."""

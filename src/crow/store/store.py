@@ -20,6 +20,8 @@ from crow.store.base import (
     EventLog,
     FormerFile,
     LayoutOutdated,
+    ListNews,
+    ListSeen,
     Living,
     Mark,
     Page,
@@ -150,6 +152,7 @@ class _Store:
         self._unstored: set[_Handle] = set()
         self._flush_timer: asyncio.TimerHandle | None = None
         self._stoppable = self._attachable = False
+        self._check_socket: Callable[[], None] = lambda: None
         self._remarked = False
         self._stops: set[asyncio.Task[None]] = set()
 
@@ -206,6 +209,20 @@ class _Store:
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         return await self._read(lambda queries: queries.page(cwd, cursor, size))
+
+    async def list_news(self, before: ListSeen | None) -> ListNews:
+        path = os.path.join(self._home, FILE_NAME)
+
+        def read() -> ListNews:
+            stamp = _stamp((path, f"{path}-wal"))  # before it is read: what is written meanwhile is found next time
+            if before is not None and stamp == before.stamp:
+                return ListNews(before)
+            return self._queries().list_news(before, stamp)
+
+        try:
+            return await self._reader.run(read)
+        except LayoutOutdated:
+            return ListNews(before or ListSeen())
 
     async def search(self, query: str, limit: int) -> SearchResult:
         await self._read(lambda _: None)  # which stores what waits, and brings an older file up to date
@@ -288,6 +305,7 @@ class _Store:
                 stop(session_id)
 
         def on_signal() -> None:
+            self._check_socket()
             task = asyncio.ensure_future(stop_requested())
             self._stops.add(task)
             task.add_done_callback(self._stops.discard)
@@ -301,6 +319,12 @@ class _Store:
 
     async def socket(self) -> str:
         return await self._run(lambda sessions: sessions.socket())
+
+    def on_missing_socket(self, check: Callable[[], None]) -> None:
+        self._check_socket = check
+
+    async def renew_socket(self) -> str:
+        return await self._run(lambda sessions: sessions.renew_socket())
 
     async def withdraw_socket(self) -> None:
         await self._run(lambda sessions: sessions.withdraw_socket())
@@ -452,6 +476,16 @@ class _Store:
         sessions.close()
         if failure is not None:
             raise failure
+
+
+def _stamp(paths: Sequence[str]) -> tuple[int, ...]:
+    """Changes whenever something is written to one of these files."""
+    stamp: list[int] = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            stamp += (status.st_ino, status.st_mtime_ns, status.st_size)
+    return tuple(stamp)
 
 
 def _retrieve_exception(future: "asyncio.Future[None]") -> None:

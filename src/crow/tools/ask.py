@@ -25,6 +25,7 @@ ASK_DESCRIPTION = (
     "Not for permission (that is asked for by itself), and not for what you can find out."
 )
 WAITING = "The question was shown to the user. Their answer is the next message: stop here."
+NUMBERED = "The options have numbers there, from 1 in your order, so that a number alone is an answer."
 
 UNANSWERED = "not answered yet"
 
@@ -77,7 +78,8 @@ class AskAction(Action):
     async def perform(self, journal: Journal) -> ToolResult:
         answer = await self._person.ask(self._question)
         if answer is None:
-            return ToolResult(ok=True, text=WAITING, message=UNANSWERED, says=self._in_words(), brief=UNANSWERED)
+            told = f"{WAITING} {NUMBERED}" if self._question.options else WAITING
+            return ToolResult(ok=True, text=told, message=UNANSWERED, says=self._in_words(), brief=UNANSWERED)
         if answer.cancelled:
             raise TurnCancelled
         if not answer.text:
@@ -87,7 +89,7 @@ class AskAction(Action):
         )
 
     def _in_words(self) -> str:
-        options = "".join(f"\n- {option}" for option in self._question.options)
+        options = "".join(f"\n{number}. {option}" for number, option in enumerate(self._question.options, start=1))
         return f"{self._question.text}{options}"
 
 

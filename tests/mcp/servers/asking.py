@@ -3,9 +3,31 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from bad import Server, send, tool
+
+MANY_FIELDS: dict[str, Any] = {
+    "name": {"type": "string", "title": "Your name", "description": "As on the door."},
+    "loaves": {"type": "integer", "minimum": 1, "maximum": 9},
+    "weight": {"type": "number", "default": 0.5},
+    "sliced": {"type": "boolean", "title": "Sliced?"},
+    "flour": {"type": "string", "enum": ["r", "w"], "enumNames": ["Rye", "Wheat"]},
+    "with": {"type": "array", "items": {"type": "string", "enum": ["nuts", "seeds", "salt"]}},
+    "mail": {"type": "string", "title": "E-mail", "format": "email"},
+}
+
+
+STRICT_FIELDS: dict[str, Any] = {
+    "name": {"type": "string", "title": "Your name", "minLength": 3},
+    "mail": {"type": "string", "title": "E-mail", "format": "email"},
+    "site": {"type": "string", "title": "Site", "format": "uri"},
+    "day": {"type": "string", "title": "Day", "format": "date"},
+    "moment": {"type": "string", "title": "Moment", "format": "date-time", "default": "2026-01-31T10:30:00Z"},
+    "age": {"type": "integer", "title": "Age", "minimum": 18},
+    "with": {"type": "array", "title": "With", "items": {"type": "string", "enum": ["nuts", "seeds"]}},
+}
 
 
 class Asking(Server):
@@ -71,21 +93,28 @@ class Asking(Server):
                 answer = self.ask("elicitation/create", mode="url", message="Please pay.", **address)
                 if answer["result"]["action"] == "accept":
                     send(method="notifications/elicitation/complete", params={"elicitationId": "pay-1"})
-            case "hiding":
-                answer = self.ask_form("Burn\u202e it?", a={"type": "boolean", "title": "Yes\u200b?"})
             case _:
-                choice = {"type": "string", "enum": ["r", "w"], "enumNames": ["Rye", "Wheat"]}
-                answer = self.ask_form("Which one?", flavour=choice)
+                answer = self.ask_by_form()
         told = answer["result"] if "result" in answer else answer["error"]
         send(id=id, result={"content": [{"type": "text", "text": json.dumps(told)}]})
+
+    def ask_by_form(self) -> dict[str, Any]:
+        if self.behaviour == "hiding":
+            return self.ask_form("Burn\u202e it?", a={"type": "boolean", "title": "Yes\u200b?"})
+        if self.behaviour == "for-a-lot":
+            return self.ask_form("What shall be baked?", ["name", "loaves"], **MANY_FIELDS)
+        if self.behaviour == "strictly":
+            return self.ask_form("Who are you?", ["name", "mail", "with"], **STRICT_FIELDS)
+        choice = {"type": "string", "enum": ["r", "w"], "enumNames": ["Rye", "Wheat"]}
+        return self.ask_form("Which one?", flavour=choice)
 
     def begin_to_ask(self, id: str) -> None:
         """Whoever answers, and whatever the host cancels, nothing comes of it."""
         schema = {"type": "object", "properties": {"flavour": {"type": "string"}}}
         send(id=id, method="elicitation/create", params={"message": "Which one?", "requestedSchema": schema})
 
-    def ask_form(self, message: str, **fields: Any) -> dict[str, Any]:
-        schema = {"type": "object", "properties": fields}
+    def ask_form(self, message: str, required: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+        schema = {"type": "object", "properties": fields, "required": list(required)}
         return self.ask("elicitation/create", message=message, requestedSchema=schema)
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:

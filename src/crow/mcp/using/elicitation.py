@@ -116,8 +116,13 @@ class RunningCalls:
 
 async def until_calls_end(work: Awaitable[T], calls: Sequence[RunningCall]) -> T | None:
     """The result of the work; None if all these calls ended before it did, and then the work is cancelled."""
+
+    async def end_of_calls() -> None:
+        for call in calls:
+            await call.over.wait()
+
     working = asyncio.ensure_future(work)
-    ending = asyncio.gather(*(call.over.wait() for call in calls))
+    ending = asyncio.ensure_future(end_of_calls())
     try:
         await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None

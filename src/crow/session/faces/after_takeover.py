@@ -18,6 +18,8 @@ class Seen(msgspec.Struct, frozen=True):
     """The last turn that began."""
     ended: bool
     """The client knows how that turn ended, and so has seen all of it."""
+    asked: bool = False
+    """The turn was begun with a prompt of this client's, which is answered with an error if it was cut off."""
 
 
 async def show_missed(sink: FaceSink, past: Sequence[Event], seen: Seen) -> Sequence[SteeringLeftOver]:
@@ -28,19 +30,19 @@ async def show_missed(sink: FaceSink, past: Sequence[Event], seen: Seen) -> Sequ
     later = next((at for at, event in enumerate(past) if _begins(event) > number), len(past))
     began = next((at for at in range(later - 1, -1, -1) if _begins(past[at]) == number), later)
     sink.remember(past[:later])
-    left_over = [] if seen.ended else await _show_part(sink, past[began:later])
+    left_over = [] if seen.ended else await _show_part(sink, past[began:later], tells_end=not seen.asked)
     ends = [event for event in past[began:later] if isinstance(event, BackgroundEnded)]
     await play(sink, [*ends, *past[later:]])
     return left_over
 
 
-async def _show_part(sink: FaceSink, turn: Sequence[Event]) -> list[SteeringLeftOver]:
+async def _show_part(sink: FaceSink, turn: Sequence[Event], *, tells_end: bool) -> list[SteeringLeftOver]:
     await sink.replay([item for item in replayed(turn) if isinstance(item, PastCall)], in_turn=True)
     left_over = [event for event in turn if isinstance(event, SteeringLeftOver)]
     for event in left_over:
         sink.take(event)
     ended = next((event for event in turn if isinstance(event, TurnEnded)), TurnEnded("", None, CUT_OFF))
-    if ended.error:
+    if ended.error and tells_end:
         sink.take(Notice("warning", ended.error))
     sink.take(ended)
     return left_over

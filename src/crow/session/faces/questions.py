@@ -1,9 +1,8 @@
 """Puts a question to all faces of a session, takes the first clear answer, and withdraws the question everywhere else.
 
-Once there is an answer, the question is withdrawn everywhere else. A face that leaves, an error, an unknown option or a
-dialog that was dismissed are no answers: whoever else is there is still asked. In `crow web` a question that nobody is
-there for waits until somebody comes. All faces belong to one user of this
-machine, so that it does not matter which of them is the fastest.
+A face that leaves, an error, an unknown option or a dialog that was dismissed are no answers: whoever else is there is
+still asked. In `crow web` a question that nobody is there for waits until somebody comes. All faces belong to one user
+of this machine, so that it does not matter which of them is the fastest.
 """
 
 import asyncio
@@ -115,7 +114,7 @@ class Questions(Person):
         answer, face = answered
         if not answer.is_clear:
             return answer
-        if not answer.allowed and (words := await face.person.explain(question)):
+        if not answer.allowed and (words := answer.words or await face.person.explain(question)):
             answer = replace(answer, reason=f"permission was refused, with these words: {words}", words=words)
         return replace(answer, by=face.name)
 
