@@ -21,7 +21,7 @@ COMMANDS = {
     "logout": "delete a stored key",
     "models": "list the models that your providers have",
     "config": "show, edit or check your configuration",
-    "sessions": "list, show, export or delete stored conversations",
+    "sessions": "list, show, export, delete or stop conversations",
     "mcp": "be an MCP server with the file and web tools; or test those in use",
     "doctor": "check everything and say how to mend it",
     "status": "say what is set up, and what to do next",

@@ -8,7 +8,7 @@ from pathlib import Path
 import acp
 from acp import schema
 from tests.acp.test_judge import SdkClient
-from tests.cli.test_chat import DONE, INPUT, STATUS, chat, wait_for_question
+from tests.cli.chat_support import DONE, INPUT, STATUS, chat, wait_for_question
 from tests.cli.test_run import HELLO, play, wait_until_nothing_runs
 from tests.config.support import CROW, crow, environment
 from tests.support.patience import DEADLINE
@@ -34,7 +34,7 @@ def test_the_official_client_answers_the_question_of_a_chat(tmp_path: Path) -> N
         (session,) = json.loads(crow(tmp_path, "sessions", "list", "--json").stdout)
         assert session["state"] == "asks"
         asyncio.run(join(session["id"]))
-        window.wait_until("  → answered elsewhere\n\ni Allowed in judge: Edit nest.py\n")
+        window.wait_until("  → no longer asked\n\ni Allowed in judge: Edit nest.py\n")
         window.wait_until("All right.\n\n✓ done")
         window.wait_for_rows("", INPUT, STATUS)
         window.press("ctrl-d")
@@ -53,7 +53,8 @@ def test_a_run_that_nobody_sits_at_leaves_questions_to_those_who_watch(tmp_path:
         passer_by = crow(tmp_path, "run", "--cwd", str(project), "--continue", "hi")
         assert passer_by.returncode == 1
         assert "A turn is already running in this session, begun in crow-chat." in passer_by.stderr
-        assert "answered elsewhere" not in window.text
+        assert "Edit nest.py" not in passer_by.stderr, "it goes on, and is not ours"
+        assert "no longer asked" not in window.text
         window.type("y")
         window.wait_until("All right.\n\n✓ done")
 

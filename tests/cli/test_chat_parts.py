@@ -24,7 +24,7 @@ from crow.cli.chat import history as history_module
 from crow.cli.chat.completion import ChatCompleter
 from crow.cli.chat.history import ProjectHistory
 from crow.cli.chat.inline import LineBuffer, breaks_lines_anew
-from crow.cli.chat.messages import Message, Outbox, mentioned
+from crow.cli.chat.messages import Message, Outbox, mentioned, picture_mention
 from crow.cli.chat.notify import attention_sequence
 from crow.cli.chat.status_line import Status
 from crow.cli.chat.transcript import Fold
@@ -355,3 +355,25 @@ def test_what_is_unfolded_is_named_and_its_keys_too_however_long_its_title_is(wi
     assert "←→ 2 of 2" in keys
     assert keys.endswith("Ctrl-O folds")
     assert lines == [f"line {number}" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("pasted", "mention"),
+    [
+        ("'{}/pic one.png'", '@"{}/pic one.png" '),
+        ('"{}/pic one.png" ', '@"{}/pic one.png" '),
+        (r"{}/pic\ one.png", '@"{}/pic one.png" '),
+        ("{}/two.JPG\n", "@{}/two.JPG "),
+        ("{}/none.png", ""),
+        ("{}/nest.py", ""),
+        ("look at {}/two.JPG", ""),
+        ("{0}/two.JPG\n{0}/two.JPG", ""),
+        ("it's a nest", ""),
+        ("/" + "x" * 4_000_000 + ".png", ""),
+        ("", ""),
+    ],
+)
+def test_a_picture_that_is_dropped_on_the_terminal_is_mentioned(tmp_path: Path, pasted: str, mention: str) -> None:
+    for name in ("pic one.png", "two.JPG", "nest.py"):
+        (tmp_path / name).touch()
+    assert picture_mention(pasted.format(tmp_path), "/") == mention.format(tmp_path)

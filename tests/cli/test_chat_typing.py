@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from crow.cli.chat.keyboard import KEY, known_key
+from crow.cli.chat.keyboard import KEY, known_key, without_false_ends
 from crow.cli.chat.messages import clean_lines
-from tests.cli.test_chat import AS_A_SHELL_LEAVES_IT, DONE, INPUT, STATUS, chat, recording, talk_to
+from tests.cli.chat_support import (
+    AS_A_SHELL_LEAVES_IT,
+    DONE,
+    INPUT,
+    STATUS,
+    STOP_COUNTS_ON,
+    chat,
+    prompt_in,
+    recording,
+    talk_to,
+)
 from tests.cli.test_run import HELLO, LOOK_OUTSIDE, play
+from tests.support.patience import eventually
 from tests.support.puppet import Puppet
 from tests.support.window import Window
-
-
-def prompt_in(agent: Puppet) -> str:
-    """The text of the next prompt."""
-    return agent.expect("session/prompt")["params"]["prompt"][0]["text"]
 
 
 def send(window: Window) -> None:
@@ -89,13 +95,35 @@ def test_line_ends_are_made_plain(pasted: str, text: str) -> None:
 
 
 def test_a_paste_whose_end_is_lost_does_not_swallow_every_key(tmp_path: Path) -> None:
-    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+    with Puppet(tmp_path, fault=STOP_COUNTS_ON) as agent, talk_to(agent, tmp_path) as window:
         window.type("\x1b[200~cut off")
         window.type(" here")
         window.press("ctrl-c")
         window.wait_for_rows(INPUT, "again: leave", "ask · their/model")
         window.press("up")
         window.wait_for_rows("▸ cut off here", "ask · their/model")
+
+
+def test_a_paste_that_holds_the_sign_of_its_own_end_is_not_sent(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.type("\x1b[200~harmless\x1b[201~\rand not\r\x1b[201~")
+        window.wait_until("  and not")
+        window.type(" any more")
+        window.wait_until("any more")
+        send(window)
+        assert prompt_in(agent) == "harmless\nand not\n any more"
+
+
+@pytest.mark.parametrize(
+    ("typed", "in_paste", "kept"),
+    [
+        ("\x1b[200~a\x1b[201~\r", False, "\x1b[200~a\x1b[201~\r"),
+        ("\x1b[200~a\x1b[201~b\x1b[200~c\x1b[201~", False, "\x1b[200~a\x1b[201~b\x1b[200~c\x1b[201~"),
+        ("a\x1b[201~b\x1b[201~c", True, "ab\x1b[201~c"),
+    ],
+)
+def test_several_pastes_end_where_they_do(typed: str, in_paste: bool, kept: str) -> None:
+    assert without_false_ends(typed, in_paste=in_paste) == kept
 
 
 def test_lines_that_come_at_once_answer_no_question(tmp_path: Path) -> None:
@@ -117,6 +145,15 @@ def test_bytes_that_are_no_text_do_not_keep_a_prompt_from_being_sent(tmp_path: P
         window.wait_until("▸ a � byte")
         window.press("enter")
         assert prompt_in(agent) == "a \ufffd byte"
+
+
+def test_a_locale_that_knows_but_ascii_loses_no_letter(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, Window(tmp_path, "chat", program=agent.program, PYTHONIOENCODING="ascii") as window:
+        agent.expect("session/new")
+        window.wait_until("ask - their/model")
+        window.type("größe")
+        window.press("enter")
+        assert prompt_in(agent) == "größe"
 
 
 def test_a_prompt_of_the_command_line_may_hold_any_bytes_and_line_ends(tmp_path: Path) -> None:
@@ -229,8 +266,11 @@ def test_the_ends_of_long_paths_are_shown_in_a_narrow_window(tmp_path: Path) -> 
 
 
 def test_a_folder_that_does_not_answer_keeps_nobody_from_leaving(tmp_path: Path) -> None:
-    fault = "import os, time; os.scandir = lambda *_: time.sleep(3600)"
+    """Neither one that is typed nor that of the settings, which are read once the input line is there."""
+    tried = tmp_path / "tried"
+    fault = f"import os, time; os.scandir = lambda _: [os.makedirs({str(tried)!r}, exist_ok=True), time.sleep(3600)]"
     with Puppet(tmp_path, fault=fault) as agent, talk_to(agent, tmp_path) as window:
+        eventually(tried.exists, "the settings are being read")
         window.type("see @/net/x")
         window.wait_until("▸ see @/net/x")
         window.press("ctrl-u")
@@ -260,10 +300,11 @@ def test_a_message_that_waited_is_followed_by_a_new_sign_in_a_dumb_terminal(tmp_
         window.type("second\n")
         window.wait_until("i This is sent after the turn.")
         agent.answer(prompt, {"stopReason": "cancelled"})
-        window.wait_for_rows("■ cancelled", "", ">")
+        held = "i Not sent; Enter on an empty line sends it: second"
+        window.wait_for_rows("■ cancelled", "", held, "", ">")
         window.type("\n")
         agent.answer(agent.expect("session/prompt"), {"stopReason": "end_turn"})
-        window.wait_for_rows("■ cancelled", "", ">", "✓ done (end_turn)", "", ">")
+        window.wait_for_rows(held, "", ">", "", "✓ done", "", ">")
 
 
 def test_a_line_goes_on_in_a_dumb_terminal(tmp_path: Path) -> None:

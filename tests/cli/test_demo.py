@@ -103,7 +103,7 @@ Plan · 4 of 4 done
 
 Mended: one line in `nest.py`. You had allowed the tests for this session, so the second run asked nobody.
 
-✓ done (end_turn)"""  # noqa: RUF001 -- a minus sign
+✓ done"""  # noqa: RUF001 -- a minus sign
 
 REFUSED = """\
 There is a `build` folder. I would remove it:
@@ -124,7 +124,7 @@ Then I only look; that needs no permission.
 
 Two old logs, nothing else. A no is a result like any other: I go on with what I may do.
 
-✓ done (end_turn)"""
+✓ done"""
 
 
 PLANNED = """\

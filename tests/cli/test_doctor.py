@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crow.serving.built_files import find_built_files
 from tests.config.support import ModelServer, Terminal, crow, write_config
+from tests.support.scripts import allowing
 
 KEY = "sk-right-key-1234"
 PAGE = "✓ the page of crow web is there; none runs"
@@ -97,7 +98,7 @@ def test_rules_for_servers_that_are_not_configured(tmp_path: Path) -> None:
 
 def test_modes_and_rules_that_are_too_wide(tmp_path: Path) -> None:
     with ModelServer("m", key=KEY) as server:
-        rule = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
+        rule = allowing("terminal")
         path = write_config(tmp_path, provider(server.url, f'api_key = "{KEY}"\n{rule}'), mode=0o644)
         path.parent.chmod(0o755)
         said = crow(tmp_path, "doctor")

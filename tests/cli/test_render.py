@@ -38,7 +38,8 @@ from crow.acp.wire import (
     UsageUpdate,
     UserMessageChunk,
 )
-from crow.cli.interactive_client import choices_of, rejection
+from crow.cli.answer_keys import choices_of
+from crow.cli.interactive_client import rejection
 from crow.cli.render import Renderer, is_wait
 from crow.cli.render_prose import prose
 from crow.cli.render_screen import Screen, cells, clean_prose, cut, duration, folded
@@ -187,7 +188,7 @@ x = 1
 
 And that is all.
 
-✓ done (end_turn) · 1 min 2 s · 1,234 of 100,000 tokens
+✓ done · 1 min 2 s · 1,234 of 100,000 tokens
 """
     )
 
@@ -195,9 +196,9 @@ And that is all.
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("max_tokens", "■ stopped: the length limit was reached (max_tokens)\n"),
-        ("max_turn_requests", "■ stopped: too many requests to the model in one turn (max_turn_requests)\n"),
-        ("refusal", "■ stopped: the model refused to answer (refusal)\n"),
+        ("max_tokens", "■ stopped: the length limit was reached\n"),
+        ("max_turn_requests", "■ stopped: too many requests to the model in one turn\n"),
+        ("refusal", "■ stopped: the model refused to answer\n"),
         ("cancelled", "■ cancelled\n"),
         ("bored\x1b", "■ stopped: bored⟨U+001B⟩\n"),
     ],
@@ -220,7 +221,7 @@ def test_the_last_line_of_a_turn_is_broken_between_words() -> None:
         paper.getvalue()
         == """\
 ■ stopped: the length limit was reached
-  (max_tokens) · 1,560 of 100,000 tokens
+  · 1,560 of 100,000 tokens
 """
     )
 
@@ -432,6 +433,31 @@ def test_a_diff_that_was_asked_about_is_not_shown_again() -> None:
     )
 
 
+@pytest.mark.parametrize("screen", [{}, {"width": 80}])
+def test_all_of_a_change_is_shown_where_it_is_asked_about(screen: dict[str, Any]) -> None:
+    line = "safe " * 100 + "unseen"
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper, **screen), folder="/w", clock=Clock())
+    change = edited(f"{line} and stays\n", f"{line} and stays\n{line} and new\n{NUMBERS}")
+    call = ToolCallFields(tool_call_id="c1", title="Edit a.py", content=[change])
+    renderer.ask(RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS))
+    shown = " ".join(paper.getvalue().split())
+    assert f"{line} and stays" in shown
+    assert f"+ {line} and new" in shown
+    assert "+ line 40" in shown
+
+
+def test_a_change_that_nobody_could_read_is_cut_and_says_so() -> None:
+    paper = io.StringIO()
+    change = edited(None, ("twig " * 1000 + "\n") * 1500)
+    call = ToolCallFields(tool_call_id="c1", title="Edit a.py", content=[change])
+    Renderer(Screen(paper), clock=Clock()).ask(
+        RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS)
+    )
+    assert len(paper.getvalue()) < 1_100_000
+    assert paper.getvalue().endswith("\n  … 1300 more lines\n")
+
+
 # --- commands
 
 
@@ -458,14 +484,14 @@ def test_a_question_shows_the_whole_command(command: str, title: str, asked: str
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())
     renderer.ask(command_question(command, title))
-    assert paper.getvalue() == f"? Permission needed: {asked}  → "
+    assert paper.getvalue() == f"? Permission needed: {asked}"
 
 
 def test_a_question_of_the_model_is_no_permission() -> None:
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())
     renderer.ask(question("Tabs or blanks?", "Tabs or blanks?"), [("y", "Tabs")])
-    assert paper.getvalue() == "? Tabs or blanks?\n  y  Tabs\n  → "
+    assert paper.getvalue() == "? Tabs or blanks?\n  y  Tabs\n"
     renderer.show_answer("Tabs")
     renderer.close()  # nothing has begun that had to end
     assert paper.getvalue() == "? Tabs or blanks?\n  y  Tabs\n  → Tabs\n"
@@ -822,8 +848,9 @@ def test_while_a_question_is_open_only_its_hint_moves() -> None:
     renderer.ask(question(), [("y", "Yes")])
     clock.now += 5
     renderer.tick()
+    renderer.invite()
     assert paper.picture()[-1] == "  → "
-    renderer.hint("in 3 s")
+    renderer.invite("in 3 s")
     assert paper.picture()[-1] == "  → in 3 s"
     renderer.show_answer("Yes")
     assert paper.picture()[-2:] == ["  → Yes", ""]
@@ -995,3 +1022,24 @@ def test_what_has_no_blanks_is_cut_where_the_line_is_full() -> None:
     assert folded(" " * 5 + "x" * 9, 10) == [" " * 5 + "x" * 5, "x" * 4]
     assert folded("one two  three", 10) == ["one two  ", "three"]
     assert folded("", 10) == [""]
+
+
+def test_calls_that_were_all_interrupted_are_counted() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.begin_turn()
+    for number in range(50):
+        renderer.update(ToolCall(tool_call_id=f"c{number}", title=f"echo {number}", kind="execute", status="pending"))
+    why = "Interrupted by the user before it was done."
+    text = ContentToolContent(content=TextContent(text=why))
+    for number in range(50):
+        renderer.update(
+            ToolCallUpdate(tool_call_id=f"c{number}", status="failed", content=[text], raw_output={"message": why})
+        )
+    renderer.stop("cancelled")
+    assert paper.getvalue().splitlines() == [
+        *(f"✗ echo {number} · {why}" for number in range(3)),
+        f"✗ 47 more calls · {why}",
+        "",
+        "■ cancelled",
+    ]

@@ -12,16 +12,20 @@ from typing import Any
 
 import pytest
 
+from crow.cli.answer_keys import APART
+from crow.messages import StopReason
 from tests.config import support
 from tests.config.support import CROW, Terminal, crow, environment, write_config
 from tests.support.editor import SURROUNDINGS
 from tests.support.patience import DEADLINE, eventually
 from tests.support.warm import warm
+from tests.support.window import Window
 
 HELLO = (
     '{ thought = "A greeting." }, { text = "Hello **there**!" }, { usage = { input_tokens = 7, output_tokens = 3 } }'
 )
 LOOK_OUTSIDE = '{ call = "read", arguments = { path = "../secret.txt" } }'
+TOUCH = '{ call = "terminal", arguments = { command = "touch f1" } }'
 WAIT = '{ text = "Once upon a time " }, { wait = 3600 }'
 
 
@@ -69,7 +73,7 @@ def test_a_prompt_is_answered_in_plain_text(tmp_path: Path) -> None:
     play(tmp_path, HELLO)
     said = run(tmp_path, "hello")
     assert (said.returncode, said.stdout) == (0, "Hello **there**!\n")
-    assert without_times(said.stderr) == "… A greeting.\n\n✓ done (end_turn) · 10 of 100,000 tokens\n"
+    assert without_times(said.stderr) == "… A greeting.\n\n✓ done · 10 of 100,000 tokens\n"
 
 
 @pytest.mark.parametrize("arguments", [("-",), ()])
@@ -120,7 +124,7 @@ def test_without_utf8_the_signs_are_plain(tmp_path: Path, encoding: str) -> None
     assert "FAIL Read " in said.stderr
     assert "... Hm...\n" in said.stderr
     assert said.stdout == '"Hello" - there!\n'
-    assert "ok done (end_turn)" in said.stderr
+    assert "ok done" in said.stderr
 
 
 def test_json_tells_an_error_too(tmp_path: Path) -> None:
@@ -161,7 +165,7 @@ def test_another_stop_is_exit_code_1(tmp_path: Path, reason: str) -> None:
     play(tmp_path, f'{{ text = "No" }}, {{ finish = "{reason}" }}')
     said = run(tmp_path, "hello")
     assert (said.returncode, said.stdout) == (1, "No\n")
-    assert f"({reason})" in said.stderr
+    assert f"■ stopped: {StopReason(reason).why}" in said.stderr
 
 
 def test_an_error_is_one_line(tmp_path: Path) -> None:
@@ -231,9 +235,29 @@ def test_a_signal_leaves_no_agent_behind(tmp_path: Path, number: signal.Signals)
     assert process.stdout.readline()
     process.send_signal(number)
     code = process.wait(DEADLINE)
+    *_, last = [b"{}", *process.stdout]
     process.stdout.close()
+    assert ("error" in json.loads(last)) == (number != signal.SIGKILL)
     assert code == (-number if number == signal.SIGKILL else 128 + number)
     wait_until_nothing_runs(tmp_path)
+
+
+def test_who_is_started_to_ignore_that_the_terminal_goes_works_on(tmp_path: Path) -> None:
+    play(tmp_path, '{ text = "Once" }, { wait = 1 }, { text = " upon a time." }')
+    process = subprocess.Popen(
+        ["nohup", CROW, "run", "--json", "hello"],
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout
+    assert process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    *_, last = process.stdout
+    process.stdout.close()
+    assert json.loads(last)["stopReason"] == "end_turn"
+    assert process.wait(DEADLINE) == 0
 
 
 # --- in a terminal
@@ -258,12 +282,64 @@ def test_a_key_answers_a_question(tmp_path: Path, key: bytes, answer: str, mark:
         terminal.expect("? Permission needed: Read")
         terminal.expect("  y  Allow once")
         terminal.expect("→ ")
-        terminal.press(b"\x1b[Aq\r")  # an arrow, a wrong key and Enter change nothing
+        terminal.press(b"\x1b[A")  # an arrow changes nothing
         terminal.press(key)
         terminal.expect(answer)
         terminal.expect(f"{mark} Read")
         terminal.expect("Hello")
         assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize("text", ["maybe a folder", "ya", "q", "y\r"])
+def test_what_is_typed_at_once_answers_no_question(tmp_path: Path, text: str) -> None:
+    project = play(tmp_path, TOUCH, HELLO)
+    with Window(tmp_path, "run", "--cwd", str(project), "hello") as window:
+        window.wait_until("n  Reject\n  →")
+        window.type(text)
+        window.wait_until("→ a moment: you were typing")
+        window.type("y")  # nor does what follows it
+        window.wait_until(lambda: window.picture[-1] == "  →")
+        window.press("n")
+        window.wait_until("→ Reject")
+        window.ended()
+    assert not (project / "f1").exists()
+
+
+def test_what_is_typed_while_a_question_appears_does_not_answer_it(tmp_path: Path) -> None:
+    project = play(tmp_path, TOUCH, HELLO)
+    patient = tmp_path / "crow-patient"
+    patient.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom crow.cli import answer_keys\nanswer_keys.QUIET = 3\n"
+        "from crow.__main__ import main\nsys.exit(main())\n"
+    )
+    patient.chmod(0o755)
+    with Window(tmp_path, "run", "--cwd", str(project), "hello", program=str(patient)) as window:
+        window.wait_until("n  Reject")
+        assert "→" not in window.text
+        window.type("y")
+        window.wait_until(lambda: window.picture[-1] == "  →")
+        window.press("n")
+        window.wait_until("→ Reject")
+        window.ended()
+    assert not (project / "f1").exists()
+
+
+@pytest.mark.parametrize("key", ["backspace", "escape"])
+def test_an_answer_that_lasts_is_confirmed_with_enter(tmp_path: Path, key: str) -> None:
+    project = play(tmp_path, TOUCH, HELLO)
+    with Window(tmp_path, "run", "--cwd", str(project), "hello") as window:
+        window.wait_until("n  Reject\n  →")
+        window.press("a")
+        window.wait_until("→ Enter: Allow `touch …` for this session · Backspace: no")
+        window.press(key)
+        window.wait_until(lambda: window.picture[-1] == "  →")
+        window.press("a")
+        window.wait_until("→ Enter: Allow `touch …` for this session · Backspace: no")
+        time.sleep(APART)  # as a person would
+        window.press("enter")
+        window.wait_until("→ Allow `touch …` for this session")
+        window.ended()
+    assert (project / "f1").exists()
 
 
 def test_ctrl_c_while_a_question_is_open(tmp_path: Path) -> None:
@@ -281,7 +357,7 @@ def test_a_dumb_terminal_gets_plain_text(tmp_path: Path) -> None:
     with Terminal(tmp_path, "run", "hello", TERM="dumb") as terminal:
         assert terminal.ended() == 0
         assert without_times(terminal.output) == (
-            "… A greeting.\r\n\r\nHello **there**!\r\n\r\n✓ done (end_turn) · 10 of 100,000 tokens\r\n"
+            "… A greeting.\r\n\r\nHello **there**!\r\n\r\n✓ done · 10 of 100,000 tokens\r\n"
         )
 
 
@@ -359,7 +435,7 @@ def test_a_model_that_repeats_itself_with_nobody_to_ask_is_no_success(tmp_path):
     said = run(tmp_path, "read it")
     assert said.returncode == 1
     assert "was called 5 times with the same result" in said.stdout
-    assert "max_turn_requests" in said.stdout + said.stderr
+    assert "stopped: the same call was made again and again" in said.stderr
 
 
 def test_waiting_for_the_person_leaves_no_lines(tmp_path: Path) -> None:
@@ -411,8 +487,8 @@ def test_a_budget_that_is_used_up_stops_it_with_words_where_nobody_can_be_asked(
     assert said.returncode == 1
     assert "budget" in said.stderr
     assert 'crow run --continue "go on"' in said.stderr
-    assert quiet or "0.12 USD" in said.stderr.partition("(max_turn_requests)")[0]
-    assert quiet or "0.12 USD" in said.stderr.partition("(max_turn_requests)")[2]
+    assert quiet or "0.12 USD" in said.stderr.partition("■ stopped")[0]
+    assert quiet or "0.12 USD" in said.stderr.partition("■ stopped")[2]
     if not quiet:
         assert "0.24 USD" in run(tmp_path, "--continue", "go on").stderr  # the script begins afresh
 
@@ -424,6 +500,7 @@ def test_in_a_terminal_a_key_says_how_to_go_on(tmp_path: Path, key: bytes, code:
         terminal.expect("? The budget of this turn, 0.10 USD, is used up: 0.12 USD so far. How shall")
         terminal.expect("  1  Go on with 0.10 USD more")
         terminal.expect("  3  Stop")
+        terminal.expect("→ ")
         terminal.press(key)
         terminal.expect("Hello" if code == 0 else "stopped: the budget is used up")
         assert terminal.ended() == code

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import stat
@@ -143,7 +144,8 @@ def test_the_list_says_what_each_session_does_and_where(tmp_path):
         other.load_session(idle)
         try:
             lines = said(sessions(tmp_path, COLUMNS="200")).splitlines()
-            states = {line.split("  ")[-1].strip(): line.split("  ")[2] for line in lines}
+            columns = [re.split(" {2,}", line) for line in lines]  # an id may be shorter than another
+            states = {row[-1]: row[2] for row in columns}
             process = f"process {editor.process.pid})"
             assert states == {
                 "ask me": f"asks (test-editor, {process}",
@@ -273,6 +275,15 @@ def test_the_end_of_input_is_no_yes(tmp_path):
         terminal.expect("[y/N]:")
         assert terminal.ended_by(b"\x04") == 0
     assert said(sessions(tmp_path, "list"))
+
+
+def test_of_a_session_that_is_open_it_says_so(tmp_path):
+    with conversation(tmp_path, DONE) as editor:
+        session = editor.new_session()
+        editor.prompt("hello")
+        is_open = f"It is open in process {editor.process.pid}: nothing that is said there is kept any more."
+        assert is_open in said(sessions(tmp_path, "delete", "--yes", session))
+        assert sessions(tmp_path, "show", session).returncode == 1
 
 
 def test_it_works_beside_an_agent_and_a_running_session_is_not_deleted(tmp_path):

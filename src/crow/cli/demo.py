@@ -26,13 +26,14 @@ from crow.acp.wire import (
     Update,
     UserMessageChunk,
 )
+from crow.cli.answer_keys import Choice
 from crow.cli.demo_project import TESTS, environment, furnish, run_tests
 from crow.cli.editors import EDITORS, launch
 from crow.cli.interactive_client import (
     AGENT,
     Answer,
-    Choice,
     Interrupts,
+    Invite,
     Keyboard,
     RenderingClient,
     exit_code_of,
@@ -169,8 +170,8 @@ class ScriptedPerson(RenderingClient):
 
     def __init__(self, renderer: Renderer, second: "SecondWindow", *, is_watched: bool) -> None:
         terminal = keyboard_of(sys.stdout) if is_watched else None
-        keyboard = Keyboard(terminal) if terminal is not None else None
-        self._answers = _DemoAnswers(renderer, keyboard)
+        keyboard = Keyboard(terminal, at_stake=False) if terminal is not None else None
+        self._answers = _DemoAnswers(keyboard)
         super().__init__(renderer, self._answers)
         self._second = second
         self._is_watched = is_watched
@@ -243,17 +244,16 @@ class ScriptedPerson(RenderingClient):
 class _DemoAnswers:
     """Answers as the scene says; whoever watches may be quicker."""
 
-    def __init__(self, renderer: Renderer, keyboard: Keyboard | None) -> None:
+    def __init__(self, keyboard: Keyboard | None) -> None:
         self.kinds: list[str] = []
         """The answers of the scene; without any, somebody else is waited for."""
         self.is_asked = asyncio.Event()
-        self._renderer = renderer
         self._keyboard = keyboard
 
     def listening(self) -> contextlib.AbstractContextManager[None]:
         return self._keyboard.listening() if self._keyboard else contextlib.nullcontext()
 
-    async def choose(self, choices: Sequence[Choice]) -> Answer:
+    async def choose(self, choices: Sequence[Choice], invite: Invite) -> Answer:
         self.is_asked.set()
         if not self.kinds:
             await asyncio.Future[None]()  # until the question is withdrawn, as it is answered elsewhere
@@ -261,11 +261,12 @@ class _DemoAnswers:
         option = next(choice.option for choice in choices if choice.option.kind == kind)
         if self._keyboard is not None:
             keys = {choice.option.option_id: choice.key for choice in choices}
-            self._renderer.hint(f"press {' '.join(keys.values())}, or wait: the demo chooses {keys[option.option_id]}")
+            how = f"press {' '.join(keys.values())}, or wait: the demo chooses {keys[option.option_id]}"
             with contextlib.suppress(TimeoutError):
                 async with timeout(COUNTDOWN):
-                    return _said_otherwise(await self._keyboard.choose(choices), option)
-        return option, f"{option.name} (the demo answered by itself)"
+                    answer = await self._keyboard.choose(choices, lambda hint: invite(hint or how))
+                    return _said_otherwise(answer, option)
+        return Answer(option, f"{option.name} (the demo answered by itself)")
 
 
 class SecondWindow(Client):
@@ -319,10 +320,10 @@ class SecondWindow(Client):
 
 
 def _said_otherwise(answer: Answer, expected: PermissionOption) -> Answer:
-    chosen, words = answer
+    chosen = answer.option
     if chosen is not None and chosen.kind[:5] == expected.kind[:5]:  # both allow, or both reject
         return answer
-    return chosen, f"{words} (the model is only a script: what it says next may not fit)"
+    return answer._replace(words=f"{answer.words} (the model is only a script: what it says next may not fit)")
 
 
 class _Replay:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import shutil
 import signal
 import sys
 import termios
@@ -14,9 +15,12 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
-from crow.acp.client import Client, RemoteAgent
+from crow.acp.client import Client, Rejection, RemoteAgent
 from crow.acp.wire import PermissionOption, RequestPermissionRequest, Update
+from crow.cli.answer_keys import TYPING, AnswerKeys, Choice, choices_of
+from crow.cli.process import heeded_signals
 from crow.cli.render import Renderer, is_wait
+from crow.cli.render_screen import folded
 from crow.errors import CrowError
 from crow.visible import one_line
 
@@ -29,20 +33,24 @@ FRAME = 0.1
 
 # --- who answers a permission request
 
-LETTERS = {"allow_once": "y", "allow_always": "ap", "reject_once": "n", "reject_always": "d"}
-"""The keys of each kind of option: `a` for what lasts as long as the session, `p` for the project."""
 END_OF_INPUT = "\x04"
+BACKSPACE = "\x7f"
+ESCAPE = "\x1b"
 SPECIAL_KEY = re.compile(r"\x1b(\[[0-9;]*[A-Za-z~]|O.|.)?")
 """Arrows, function keys and the like: they begin with an escape and say nothing here."""
 
 
-class Choice(NamedTuple):
-    key: str
-    option: PermissionOption
+class Answer(NamedTuple):
+    option: PermissionOption | None
+    """The one that was chosen, if one was."""
+    words: str
+    """What is written as the answer."""
+    reason: str = ""
+    """Why the person rejects it, in their words."""
 
 
-Answer = tuple[PermissionOption | None, str]
-"""The option that was chosen, if one was, and what is written as the answer."""
+Invite = Callable[[str], None]
+"""Shows that an answer can be given now, with a hint on how, which may be empty."""
 
 
 class Answerer(Protocol):
@@ -50,26 +58,7 @@ class Answerer(Protocol):
 
     def listening(self) -> contextlib.AbstractContextManager[None]: ...
 
-    async def choose(self, choices: Sequence[Choice]) -> Answer: ...
-
-
-def choices_of(options: Sequence[PermissionOption]) -> list[Choice]:
-    """Each option with its key: a letter that says what it does; numbers for all where letters do not suffice."""
-    keys: list[str] = []
-    for option in options:
-        free = [letter for letter in LETTERS.get(option.kind, "") if letter not in keys]
-        keys.append(free[0] if free else "")
-    if not all(keys):
-        keys = [str(number) for number in range(1, len(options) + 1)]
-    return [Choice(key, option) for key, option in zip(keys, options, strict=True)]
-
-
-def choice_for(key: str, choices: Sequence[Choice]) -> Choice | None:
-    """What a key stands for: its letter, or its number in the list."""
-    for number, choice in enumerate(choices, start=1):
-        if key.lower() in (choice.key, str(number)):
-            return choice
-    return None
+    async def choose(self, choices: Sequence[Choice], invite: Invite) -> Answer: ...
 
 
 def rejection(choices: Sequence[Choice]) -> PermissionOption | None:
@@ -91,39 +80,54 @@ class Nobody:
     def listening(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    async def choose(self, choices: Sequence[Choice]) -> Answer:
+    async def choose(self, choices: Sequence[Choice], invite: Invite = lambda _: None) -> Answer:
         self.rejected += 1
-        return rejection(choices), "rejected, as there is no terminal to ask in"
+        return Answer(rejection(choices), "rejected, as there is no terminal to ask in")
 
 
 class Keyboard:
-    """The person at the terminal: one key, without Enter. Ctrl-C still interrupts."""
+    """The person at the terminal: one key, see `AnswerKeys`. Ctrl-C still interrupts."""
 
-    def __init__(self, terminal: int) -> None:
+    def __init__(self, terminal: int, *, at_stake: bool = True) -> None:
         self._terminal = terminal
-        self._keys: asyncio.Queue[str] = asyncio.Queue()
+        self._keys = AnswerKeys(self._show_state, at_stake=at_stake)
+        self._invite: Invite = lambda _: None
+        self._hint: str | None = None
+        """What was shown last; None before anything can be answered."""
 
     @contextlib.contextmanager
     def listening(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
-        self._keys = asyncio.Queue()
         before = termios.tcgetattr(self._terminal)
-        # What was typed so far is discarded: it cannot have been meant for a question that is not yet there.
+        # What was typed so far is discarded: it cannot have been meant for a question that is not yet there. Nor can
+        # what is typed while it appears.
         tty.setcbreak(self._terminal, termios.TCSAFLUSH)
+        self._keys.key_pressed()
         loop.add_reader(self._terminal, self._read)
         try:
             yield
         finally:
             loop.remove_reader(self._terminal)
-            termios.tcsetattr(self._terminal, termios.TCSADRAIN, before)
+            with contextlib.suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(self._terminal, termios.TCSADRAIN, before)
 
-    async def choose(self, choices: Sequence[Choice]) -> Answer:
-        while True:
-            key = await self._keys.get()
-            if key == END_OF_INPUT:
-                return rejection(choices), "rejected"
-            if (choice := choice_for(key, choices)) is not None:
-                return choice.option, choice.option.name
+    async def choose(self, choices: Sequence[Choice], invite: Invite) -> Answer:
+        self._invite, self._hint = invite, None
+        choice = await self._keys.choose(choices)
+        if choice is None:
+            return Answer(rejection(choices), "rejected")
+        return Answer(choice.option, choice.option.name)
+
+    def _show_state(self) -> None:
+        keys = self._keys
+        if keys.pressed is not None:
+            hint = keys.pressed.how_to_confirm if keys.pressed.is_lasting else one_line(keys.pressed.option.name)
+        else:
+            hint = "" if keys.takes_keys else TYPING
+        is_first = self._hint is None and not keys.takes_keys
+        if keys.choices and hint != self._hint and not is_first:
+            self._hint = hint
+            self._invite(hint)
 
     def _read(self) -> None:
         try:
@@ -132,9 +136,19 @@ class Keyboard:
             typed = ""
         if not typed:  # the terminal is gone
             asyncio.get_running_loop().remove_reader(self._terminal)
-            typed = END_OF_INPUT
-        for key in SPECIAL_KEY.sub("", typed):
-            self._keys.put_nowait(key)
+        if not typed or END_OF_INPUT in typed:
+            self._keys.answer(None)
+            return
+        self._keys.key_pressed()
+        text = SPECIAL_KEY.sub("", typed)
+        if typed == ESCAPE or text == BACKSPACE:
+            self._keys.take_back()
+        elif text and not text.strip("\r\n"):
+            self._keys.confirm()
+        elif text.strip("\r\n") != text:
+            self._keys.type(text)  # a line that came at once was pasted
+        elif text:
+            self._keys.press(text)
 
 
 # --- the conversation
@@ -165,18 +179,20 @@ class RenderingClient(Client):
     def show(self, update: Update) -> None:
         self.renderer.update(update)
 
-    async def permit(self, request: RequestPermissionRequest) -> str | None:
+    async def permit(self, request: RequestPermissionRequest) -> str | Rejection | None:
         choices = choices_of(request.options)
         words = ""
         async with self._dialog:
             with self._answerer.listening():
                 self.show_question(request, choices)
                 try:
-                    option, words = await self._answerer.choose(choices)
+                    option, words, reason = await self._answerer.choose(choices, self.renderer.invite)
                 finally:
                     self.renderer.show_answer(words or self.why_withdrawn())
                     self._catch_up()
-        return option.option_id if option else None
+        if option is None:
+            return None
+        return Rejection(option.option_id, reason) if reason else option.option_id
 
     def show_question(self, request: RequestPermissionRequest, choices: Sequence[Choice]) -> None:
         self.renderer.ask(request, [(choice.key, choice.option.name) for choice in choices])
@@ -237,14 +253,15 @@ async def exit_code_of(conversation: Callable[["Interrupts"], Awaitable[str]], i
 
 
 def complain(error: CrowError) -> int:
-    """One line, in which nothing that the agent or a provider said can play tricks on the terminal."""
-    print(f"crow: {one_line(' '.join(str(error).split()), 2000)}", file=sys.stderr)
+    """One sentence, in which nothing that the agent or a provider said can play tricks on the terminal."""
+    said = f"crow: {one_line(' '.join(str(error).split()), 2000)}"
+    if sys.stderr.isatty():  # which would break it in the middle of a word
+        said = "\n".join(piece.rstrip() for piece in folded(said, shutil.get_terminal_size().columns))
+    print(said, file=sys.stderr)
     return 1
 
 
 # --- Ctrl-C and other ways to be told to leave
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
@@ -254,20 +271,21 @@ class Interrupts:
         self.code = 0
         """The exit code that tells of the signal, once there was one."""
         self._on_interrupt = on_interrupt
+        self._heeded = heeded_signals()
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._turn: tuple[RemoteAgent, str] | None = None
         self._deadline: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
-        for number in SIGNALS:
+        for number in self._heeded:
             self._loop.add_signal_handler(number, self._on_signal, number)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number in SIGNALS:
+        for number in self._heeded:
             self._loop.remove_signal_handler(number)
 
     @contextlib.contextmanager

@@ -118,6 +118,8 @@ def read_opening(
     arguments: argparse.Namespace, cwd: str, session: SessionEntry | None, allowed: Sequence[str] = ()
 ) -> Opening:
     """`allowed` are the rules that hold for this start alone."""
+    if session is not None:
+        _check_folder(session, cwd if arguments.cwd else session.cwd)
     model = _model(arguments.model)
     chosen = {"mode": arguments.mode, "model": model}
     variables = {MODEL: model, MODE: arguments.mode, ALLOW: "\n".join(allowed)}
@@ -127,6 +129,18 @@ def read_opening(
         session=session,
         options={name: value for name, value in chosen.items() if value} if session else {},
     )
+
+
+def _check_folder(session: SessionEntry, wanted: str) -> None:
+    """WrongUsage if a stored session is to be opened in another folder than its own; CrowError if that is gone."""
+    own = one_line(session.cwd)
+    if os.path.realpath(wanted) != os.path.realpath(session.cwd):
+        raise WrongUsage(f"the conversation belongs to {own}: leave out --cwd to go on there")
+    if not os.path.isdir(session.cwd):
+        raise CrowError(
+            f"The folder of this conversation is gone: {own}.",
+            remedy=f"Make it anew to go on there; what was said is shown by: crow sessions show {session.id}",
+        )
 
 
 def _model(name: str | None) -> str | None:

@@ -139,6 +139,12 @@ FINISH = 600.0
 """Seconds that work gets that others still wait for, when the program is asked to end."""
 
 
+def heeded_signals() -> list[signal.Signals]:
+    """The signals that end a program, but for those that it was started to ignore, as by `nohup`."""
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return [number for number in ending if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 async def serve_until_shutdown(
     serving: Coroutine[Any, Any, None],
     close: Callable[[], Awaitable[None]],
@@ -161,7 +167,7 @@ async def serve_until_shutdown(
         else:
             shutdown.set_result(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for number in heeded_signals():
         loop.add_signal_handler(number, shut_down, number)
     task = loop.create_task(serving)
     await asyncio.wait([task, shutdown], return_when=asyncio.FIRST_COMPLETED)

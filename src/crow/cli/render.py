@@ -8,6 +8,7 @@ written is ever changed.
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import assert_never
 
 from crow.acp import wire
@@ -24,6 +25,7 @@ from crow.cli.render_calls import (
     is_titled,
     live_lines,
     message_of,
+    only_words,
     shown_diff,
     subagents,
     text_lines,
@@ -66,17 +68,29 @@ ENDED = ("completed", "failed")
 """The statuses of a call that has ended."""
 WAITS = {"text": "writing", "thought": "thinking", "prompt": "waiting for the model"}
 """What the live line says after some words of each kind."""
+STOPPING = "stopping"
 ANSWER = "  → "
+REST_OF_LINES = "the rest of long lines"
 OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
+ASKED_LINES = 2000
+"""Lines that are shown of what the person is asked about: all of them, where it can be read at all."""
+LONGEST_ASKED_LINE = 20_000
+"""Columns that are shown of a line of what the person is asked about."""
+FOLD_KEY = " · Ctrl-O"
+"""What may stand behind a line that says what is left out."""
+ALIKE_CALLS = 3
+"""Calls in a row that failed for the same reason, of which each has a line: of the others the number is said."""
+MOST_SHOWN = 1_000_000
+"""Characters of a change, in all its lines: more would only push everything else out of the terminal."""
 
 
 class Renderer:
     shows_prompts = False
     """Whether what the person said is shown when a replay, or another client's turn, tells it."""
-    most_asked_lines = DIFF_LINES
-    """Lines that are shown of a change that the person is asked about."""
+    unfolds = False
+    """Whether there is a way to show what `_left_out` says is missing."""
 
     def __init__(self, screen: Screen, *, folder: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
@@ -94,6 +108,10 @@ class Renderer:
         self._waiting_since = self._turn_since = self._last_word = clock()
         self._retry_at: float | None = None
         self._asking = False
+        self._failed_alike: list[RunningCall] = []
+        """The last calls in a row that failed for the same reason and have nothing else to show."""
+        self._asked = ""
+        """The title of what was asked last."""
 
     # --- the frame around a turn
 
@@ -128,7 +146,7 @@ class Renderer:
         self._end_prose()
         if self._screen.live:
             self._screen.write("\n")
-        self.wait("stopping")
+        self.wait(STOPPING)
 
     def stop(self, reason: str, left_open: str = "") -> None:
         """The turn ended: says why, how long it took and, if known, how full the model's window is.
@@ -154,6 +172,10 @@ class Renderer:
         """The turn ended with an error."""
         self._close_turn()
         self.mark("✗", message, BAD)
+
+    def forget_calls(self) -> None:
+        """What runs now goes on without us: it has not ended here."""
+        self._calls.clear()
 
     def close(self) -> None:
         """Leaves the cursor on a line of its own, whatever happened before."""
@@ -222,7 +244,8 @@ class Renderer:
             return  # the live line says it while it lasts, and a person who is asked knows
         mark, style = NOTICES.get(notice.severity, NOTICES["info"])
         self.mark(mark, f"{notice.title}\n{notice.description or ''}", style)
-        self.wait("waiting for the model")
+        if self._waiting != STOPPING:
+            self.wait("waiting for the model")
         if notice.meta is not None and (seconds := notice.meta.crow.retry_in or 0) >= 1:
             self._retry_at = self._clock() + seconds
 
@@ -280,6 +303,8 @@ class Renderer:
 
     def _show_end(self, call: RunningCall, *, ok: bool) -> None:
         """One line, and below it what the person has not seen yet: why it failed, the change, the last output."""
+        if self._is_one_of_many("" if ok else only_words(call), call):
+            return
         fact, lines = brought(call, ok=ok)
         is_command = call.kind == "execute"
         seconds = self._clock() - call.started
@@ -294,7 +319,24 @@ class Renderer:
             self._details(call.title, lines)
         for item in call.content:
             if isinstance(item, wire.DiffToolContent) and item not in call.asked:
-                self._diff(call.title, item, DIFF_LINES)
+                self._diff(call.title, item, DIFF_LINES, LONGEST_LINE)
+
+    def _is_one_of_many(self, failure: str, call: RunningCall) -> bool:
+        """Whether a call that failed for this reason needs no line of its own."""
+        if not failure or (self._failed_alike and only_words(self._failed_alike[-1]) != failure):
+            self._end_alike()
+        if failure:
+            self._failed_alike.append(call)
+        return len(self._failed_alike) > ALIKE_CALLS
+
+    def _end_alike(self) -> None:
+        """Says how many calls have failed for the same reason without a line of their own."""
+        alike, self._failed_alike = self._failed_alike, []
+        if len(alike) > ALIKE_CALLS:
+            more = counted(len(alike) - ALIKE_CALLS, "more call")
+            why = only_words(alike[-1])
+            room = self._screen.width - len(FOLD_KEY) if self._screen.width else LONGEST_LINE
+            self._left_out(cut(f"✗ {more} · {why}", room), why, [(f"  {call.title}", PLAIN) for call in alike])
 
     def _call_line(self, mark: str, style: str, call: RunningCall, facts: list[str]) -> None:
         self._open_block("calls")
@@ -315,26 +357,39 @@ class Renderer:
 
     def _output(self, title: str, lines: list[str]) -> None:
         """The end of it, where programs say how it went."""
-        if len(lines) > OUTPUT_LINES:
-            before = counted(len(lines) - OUTPUT_LINES, "line")
-            self._left_out(f"{OUTPUT_BORDER}… {before} before", title, [(f"  {line}", PLAIN) for line in lines])
-        for line in lines[-OUTPUT_LINES:]:
-            self._code(OUTPUT_BORDER, cut(line, LONGEST_LINE), DIM)
+        last = lines[-OUTPUT_LINES:]
+        shown = [cut(line, LONGEST_LINE) for line in last]
+        before = f"{counted(len(lines) - len(last), 'line')} before" if len(lines) > len(last) else ""
+        whole = [(f"  {line}", PLAIN) for line in lines]
+        self._say_what_is_left_out(OUTPUT_BORDER, before, title, whole, is_cut=shown != last)
+        for line in shown:
+            self._code(OUTPUT_BORDER, line, DIM)
 
-    def _diff(self, title: str, change: wire.DiffToolContent, most: int) -> None:
+    def _diff(self, title: str, change: wire.DiffToolContent, most: int, longest: int) -> None:
+        """At most so many lines of a change, each of at most so many columns."""
         size, lines = shown_diff(change)
         path = one_line(relative_to(change.path, self.folder) if self.folder else change.path)
         new = " (new)" if change.old_text is None else ""
         self._line("  ", DIM, (path, BOLD), (f"{new} · {size}", DIM))
         most = most if len(lines) > most + 1 else len(lines)
-        for mark, text in lines[:most]:
+        shown = _that_fit([cut(text, longest) for _, text in lines[:most]])
+        for (mark, _), text in zip(lines, shown, strict=False):
             self._code(f"  {mark} ", text, DIFF_STYLES[mark])
+        is_cut = any(text != line.text for text, line in zip(shown, lines, strict=False))
         whole = title if path in title else f"{title} · {path}"
-        self._more(whole, most, [(f"  {mark} {text}", DIFF_STYLES[mark]) for mark, text in lines])
+        self._more(whole, len(shown), [(f"  {mark} {text}", DIFF_STYLES[mark]) for mark, text in lines], is_cut=is_cut)
 
-    def _more(self, title: str, shown: int, lines: Sequence[tuple[str, str]]) -> None:
-        if len(lines) > shown:
-            self._left_out(f"  … {counted(len(lines) - shown, 'more line')}", title, lines)
+    def _more(self, title: str, shown: int, lines: Sequence[tuple[str, str]], *, is_cut: bool = False) -> None:
+        """`is_cut`: of a line that is shown, not all is."""
+        more = counted(len(lines) - shown, "more line") if len(lines) > shown else ""
+        self._say_what_is_left_out("  ", more, title, lines, is_cut=is_cut)
+
+    def _say_what_is_left_out(
+        self, border: str, more: str, title: str, lines: Sequence[tuple[str, str]], *, is_cut: bool
+    ) -> None:
+        """Nothing, if all is shown. `more` counts whole lines; that others are cut helps only who can unfold them."""
+        if words := ", ".join(filter(None, (more, REST_OF_LINES if is_cut and self.unfolds else ""))):
+            self._left_out(f"{border}… {words}", title, lines)
 
     def _left_out(self, words: str, title: str, lines: Sequence[tuple[str, str]]) -> None:
         """Says that not all lines of something are shown. To be overridden where there is a way to show them."""
@@ -359,7 +414,7 @@ class Renderer:
         The live line rests until `show_answer`.
         """
         call = self._know(request.tool_call)
-        self._asking = True
+        self._asking, self._asked = True, call.title
         content = request.tool_call.content or []
         call.asked = content
         self._open_block("question")
@@ -371,8 +426,6 @@ class Renderer:
             self._show_asked(content, call.title)
         for key, words in choices or ():
             self._line(f"  {key}  ", QUESTION, (one_line(words), PLAIN))
-        if choices is not None:
-            self._screen.write(ANSWER, QUESTION)
         self._screen.flush()
 
     def _show_asked(self, content: list[wire.ToolContent], title: str) -> None:
@@ -380,25 +433,35 @@ class Renderer:
         for item in content:
             match item:
                 case wire.DiffToolContent():
-                    self._diff(title, item, self.most_asked_lines)
+                    self._diff(title, item, ASKED_LINES, LONGEST_ASKED_LINE)
                 case wire.ContentToolContent():
                     code = fenced(item)
                     if code and not is_titled(code, title):
                         for line in code:
                             self._code(OUTPUT_BORDER, line, CODE)
                     elif not code:
-                        self._details(title, text_lines([item]), most=max(20, self.most_asked_lines))
+                        self._details(title, text_lines([item]), most=ASKED_LINES)
                 case wire.TerminalToolContent():
                     pass  # we offer no terminals, so there is none to look into
                 case _:
                     assert_never(item)
 
-    def hint(self, text: str) -> None:
-        """Shown where the answer will stand, until it does."""
-        self._screen.show_live(text)
+    def invite(self, hint: str = "") -> None:
+        """From now on an answer is taken. The hint is shown where the answer will stand, until it does."""
+        self._screen.hide_live()
+        if not self._screen.column:
+            self._screen.write(ANSWER, QUESTION)
+        if hint and self._screen.live:
+            self._screen.show_live(hint)
+        elif hint:
+            self._screen.write(f"{hint} ")
+        self._screen.flush()
 
     def show_answer(self, answer: str) -> None:
         self._asking = False
+        if self._block != "question":  # something was said meanwhile
+            self._open_block("question")
+            self._line("? ", QUESTION, (self._asked, BOLD))
         if not self._screen.column:
             self._screen.write(ANSWER, QUESTION)
         self._screen.write(one_line(answer))
@@ -457,6 +520,8 @@ class Renderer:
         """Ends what was being written. Something else than before gets an empty line in between."""
         self._end_prose()
         self._screen.end_line()
+        if block != "calls":
+            self._end_alike()
         if self._block and block != self._block:
             self._screen.line()
         self._block = block
@@ -467,6 +532,7 @@ class Renderer:
             self._prose = None
 
     def _close_turn(self) -> None:
+        self._end_alike()
         for call in self._calls.values():
             self._call_line("■", WARNING, call, ["not finished"])
         self._calls.clear()
@@ -483,16 +549,21 @@ def is_wait(update: wire.Update) -> bool:
 
 
 def how_it_stopped(reason: str, left_open: str = "") -> str:
-    """A stop reason in words, with its name in the protocol."""
+    """A stop reason in words."""
     if left_open == "repetition":
-        return one_line(f"stopped: the same call was made again and again ({reason})")
+        return "stopped: the same call was made again and again"
     if left_open == "budget":
-        return one_line(f"stopped: the budget is used up ({reason})")
+        return "stopped: the budget is used up"
     if left_open == "question":
-        return one_line(f"waiting for your answer ({reason})")
+        return "waiting for your answer"
     if reason == StopReason.END_TURN:
-        return "done (end_turn)"
+        return "done"
     if reason == StopReason.CANCELLED:
         return "cancelled"
     known = StopReason(reason).why if reason in StopReason.__members__.values() else ""
-    return f"stopped: {known} ({reason})" if known else one_line(f"stopped: {reason}")
+    return f"stopped: {known}" if known else one_line(f"stopped: {reason}")
+
+
+def _that_fit(lines: list[str]) -> list[str]:
+    """The first of these lines, until they have too many characters together."""
+    return lines[: sum(total <= MOST_SHOWN for total in accumulate(map(len, lines)))]

@@ -2,8 +2,10 @@
 
 from typing import TextIO
 
+from crow.acp.client import Rejection
 from crow.acp.wire import AgentMessageChunk, RequestPermissionRequest, Update
-from crow.cli.interactive_client import Answerer, Nobody, RenderingClient, choices_of
+from crow.cli.answer_keys import choices_of
+from crow.cli.interactive_client import Answerer, Nobody, RenderingClient
 from crow.cli.render import Renderer
 from crow.cli.render_calls import in_words
 from crow.cli.render_prose import prose
@@ -85,9 +87,9 @@ class QuietClient(RenderingClient):
         if isinstance(update, AgentMessageChunk):
             self._text.take(update)
 
-    async def permit(self, request: RequestPermissionRequest) -> str | None:
+    async def permit(self, request: RequestPermissionRequest) -> str | Rejection | None:
         if isinstance(self._answerer, Nobody):
-            option, _ = await self._answerer.choose(choices_of(request.options))
+            option = (await self._answerer.choose(choices_of(request.options))).option
             return option.option_id if option else None
         self.renderer = Renderer(Screen(self._stream))  # each question for itself: what led to it is not shown
         return await super().permit(request)

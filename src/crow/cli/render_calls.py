@@ -86,7 +86,7 @@ def is_titled(lines: list[str], title: str) -> bool:
 # --- a change to a file: lines with `+` and `-`, three lines around each change, and how much it is in all
 
 LONGEST_LINE = 400
-"""Characters of a line that are shown: some files have all their text in one."""
+"""Columns of a line that are shown: some files have all their text in one."""
 APART = "⋮"
 """Stands between two places of a file."""
 
@@ -115,7 +115,7 @@ def shown_diff(change: DiffToolContent) -> ShownDiff:
         elif mark == "\\":
             lines.append(DiffLine(" ", "(no line end here)"))
         elif mark == " ":
-            lines.append(DiffLine(mark, clean_prose(text[:LONGEST_LINE])))
+            lines.append(DiffLine(mark, clean_prose(text)))
         else:
             lines.append(DiffLine(mark, _changed(text, reveal=reveal)))
     return ShownDiff(size, lines[1:])
@@ -126,7 +126,8 @@ def _changed(text: str, *, reveal: bool) -> str:
     if reveal:
         text = re.sub(r" +(?=\r?$)", lambda blanks: "·" * len(blanks[0]), text)
         text = text.replace("\t", "→   ").replace("\r", "␍")
-    return one_line(text.removesuffix("\r").replace("\t", "    "), LONGEST_LINE)
+    text = text.removesuffix("\r").replace("\t", "    ")
+    return one_line(text, longest=len(text))  # whoever shows it knows how much of it
 
 
 def _is_hard_to_see(marked: list[str]) -> bool:
@@ -260,6 +261,13 @@ def brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:
     if not ok:
         return "", lines
     return words or _summary(call.kind, lines), [call.message] if call.message and not words else []
+
+
+def only_words(call: RunningCall) -> str:
+    """The one line that is all there is to be said of a call that failed; empty if there is more, or nothing."""
+    said = {*text_lines([item for item in call.content if item not in call.asked]), call.message} - {""}
+    has_changes = any(isinstance(item, DiffToolContent) for item in call.content)
+    return next(iter(said)) if len(said) == 1 and not has_changes else ""
 
 
 def _summary(kind: str, lines: list[str]) -> str:

@@ -9,20 +9,22 @@ import argparse
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 import msgspec
 
 from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
+from crow.acp.jsonrpc import ErrorCode
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
+from crow.cli.answer_keys import choices_of
 from crow.cli.interactive_client import (
     AGENT,
     Interrupts,
     Keyboard,
     Nobody,
     RenderingClient,
-    choices_of,
     complain,
     exit_code_of,
     prepare_output,
@@ -205,6 +207,10 @@ async def _run_for_person(task: RunRequest) -> int:
                         stop_reason = await agent.prompt(
                             session, task.prompt, task.further, columns=renderer.output_columns
                         )
+                    except AgentFailed as error:
+                        if error.code == ErrorCode.INVALID_REQUEST:  # another turn runs: what we saw of it is its own
+                            renderer.forget_calls()
+                        raise
                     finally:
                         answer.end()
                 renderer.stop(stop_reason, agent.left_open)
@@ -258,6 +264,12 @@ async def _run_as_json(task: RunRequest) -> int:
         except CrowError as error:
             if not interrupts.code:
                 _print_line(_as_json(error))
+            raise
+        except asyncio.CancelledError:
+            if not interrupts.code:
+                raise
+            with contextlib.suppress(OSError):  # whoever reads may be gone
+                _print_line(_as_json(CrowError(f"Ended by {signal.Signals(interrupts.code - 128).name}.")))
             raise
 
     code = await exit_code_of(print_messages, Interrupts())

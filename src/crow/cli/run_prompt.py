@@ -1,5 +1,6 @@
 """What goes with the prompt of `crow run`: text piped in through standard input, and the files of `--attach`."""
 
+import base64
 import os
 import select
 import stat
@@ -7,10 +8,14 @@ import sys
 from urllib.parse import quote
 
 from crow.acp.wire import ContentBlock, EmbeddedResource, ResourceContents, ResourceLink
-from crow.errors import CrowError
+from crow.errors import CrowError, WorkspaceError
 from crow.visible import one_line
+from crow.workspace.text import decode_text
 
 MOST_PIPED = 16 * 1024 * 1024
+PIPED = "standard input"
+PICTURES = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+"""The media types of pictures, by how they begin."""
 SILENCE = 3.0
 """Seconds without a byte on standard input after which we say what we are waiting for."""
 
@@ -26,14 +31,30 @@ def piped() -> list[ContentBlock]:
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
         return []
-    text = standard_input()
-    return [EmbeddedResource(resource=ResourceContents(uri="standard input", text=text))] if text.strip() else []
+    content = _all_input()
+    try:
+        text = decode_text(PIPED, content)
+    except WorkspaceError:
+        pass
+    else:
+        return [EmbeddedResource(resource=ResourceContents(uri=PIPED, text=text))] if text.strip() else []
+    # The agent knows what the model can take, and says so if it leaves it out.
+    blob = base64.b64encode(content).decode()
+    return [EmbeddedResource(resource=ResourceContents(uri=PIPED, blob=blob, mime_type=_picture_type(content)))]
+
+
+def _picture_type(content: bytes) -> str | None:
+    return next((kind for start, kind in PICTURES.items() if content.startswith(start)), None)
 
 
 def standard_input() -> str:
-    """All of standard input; empty if it was closed at the start."""
+    """All of standard input as a text; empty if it was closed at the start."""
+    return _all_input().decode("utf-8", "replace")
+
+
+def _all_input() -> bytes:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] -- as above
-        return ""
+        return b""
     descriptor = sys.stdin.fileno()
     if not sys.stdin.isatty() and not select.select([descriptor], [], [], SILENCE)[0]:
         hint = "crow run: waiting for the end of standard input, which goes with the prompt (< /dev/null: none)"
@@ -43,7 +64,7 @@ def standard_input() -> str:
         content += piece
         if len(content) > MOST_PIPED:
             raise WrongUsage(f"more than {MOST_PIPED >> 20} MB came from standard input; attach a file instead")
-    return content.decode("utf-8", "replace")
+    return bytes(content)
 
 
 def attached(path: str) -> ResourceLink:

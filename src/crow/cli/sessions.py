@@ -177,9 +177,15 @@ def _delete(arguments: argparse.Namespace) -> int:
 async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> int:
     """All are found before the first one is deleted: a mistyped id deletes nothing."""
     failed = 0
-    for entry in await _find_all(store, ids):
+    entries = await _find_all(store, ids)
+    living = await store.living()
+    for entry in entries:
         name = f"{entry.id} ({one_line(entry.title) or 'Untitled'})"
-        if not yes and not _confirmed(f"Delete {name} for good?"):
+        there = living.get(entry.id)
+        is_open = (
+            f" It is open in process {there.process}: nothing that is said there is kept any more." if there else ""
+        )
+        if not yes and not _confirmed(f"Delete {name} for good?{is_open}"):
             print(f"Kept {name}.")
             continue
         try:
@@ -189,7 +195,7 @@ async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> 
             print(f"crow: {name} was not deleted. {error}", file=sys.stderr)
             failed = 1
         else:
-            print(f"Deleted {name}.")
+            print(f"Deleted {name}.{is_open}")
     return failed
 
 

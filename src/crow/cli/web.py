@@ -80,6 +80,9 @@ def _origin(text: str) -> str:
     written = f"[{host}]" if ":" in host else host
     if not host or not usual or text != f"{parts.scheme}://{written}{'' if port is None else f':{port}'}":  # pyright: ignore[reportPossiblyUnboundVariable] -- it is bound where there is a host
         raise argparse.ArgumentTypeError(f"expected an address like https://me.example.ts.net, found {text!r}")
+    if not host.isascii():
+        sent = text.replace(host, host.encode("idna").decode())
+        raise argparse.ArgumentTypeError(f"write it as browsers send it: {sent}")
     if port == usual:
         raise argparse.ArgumentTypeError(f"leave out :{port}, which browsers do not send")
     if usual == 80 and host not in ("localhost", "127.0.0.1", "::1") and not host.endswith(".localhost"):
@@ -138,17 +141,19 @@ async def _beside(arguments: argparse.Namespace, folder: str) -> int:
     if arguments.token:
         token = await ask("_crow/web/token", {}, GivenToken)
         _print_token(token.token, token.id)
-        print(f"It is good at {token.origin}/acp.", file=sys.stderr)
+        print(f"It is good at {web_socket_address(token.origin)}.", file=sys.stderr)
         return 0
     if arguments.forget is not None:
         known = (await ask("_crow/web/tokens", {}, KnownTokens)).tokens
         chosen = _chosen(known, arguments.forget)
         if chosen is None:
             return _list(known)
-        return _say_forgotten((await ask("_crow/web/forget", Forget(ids=chosen), KnownTokens)).tokens)
+        forget = Forget(ids=chosen, links=arguments.forget == "all")
+        return _say_forgotten((await ask("_crow/web/forget", forget, KnownTokens)).tokens)
     _refuse_other_address(arguments, web)
     given = await ask("_crow/web/link", {}, GivenLink)
-    print(f"A crow web runs already (process {web.process}). A new link to it:", file=sys.stderr)
+    follows = " A new link to it:" if given.has_page else ""
+    print(f"A crow web runs already (process {web.process}).{follows}", file=sys.stderr)
     show_link(given, open_it=arguments.open)
     return 0
 
@@ -190,7 +195,7 @@ def show_link(given: "GivenLink", *, open_it: bool) -> None:
         from crow.serving.built_files import MISSING, REMEDY
 
         print(f"crow: {MISSING} {REMEDY}", file=sys.stderr)
-        print(f"Clients with a token (crow web --token) are served at {given.origin}/acp.", flush=True)
+        print(f"Clients with a token (crow web --token) are served at {web_socket_address(given.origin)}.", flush=True)
         return
     print(given.link, flush=True)
     if given.is_behind:
@@ -198,6 +203,10 @@ def show_link(given: "GivenLink", *, open_it: bool) -> None:
     print("The link is good once, for ten minutes; `crow web` prints another.", file=sys.stderr)
     if open_it:
         threading.Thread(target=_open_in_browser, args=[given.link], daemon=True).start()
+
+
+def web_socket_address(origin: str) -> str:
+    return f"{origin.replace('http', 'ws', 1)}/acp"
 
 
 def _print_code(link: str) -> None:

@@ -70,8 +70,8 @@ def listen(wanted: int | None) -> socket.socket:
 
 
 def _tell_of_other_port(port: int, *, has_pages: bool) -> None:
-    """A page that is still open tries to connect to whatever has its port now, and shows it its token."""
+    """Whoever has the port now has the browser's storage of that address, if one of our pages is loaded anew there."""
     print(f"Port {DEFAULT_PORT} is taken by another program: this is at {port}.", file=sys.stderr)
     if has_pages:
-        said = "A page that is still open there may have shown it its token: crow web --forget all ends them."
+        said = "If you loaded a page of Crow anew there, it may have the page's token: crow web --forget all ends it."
         print(said, file=sys.stderr)

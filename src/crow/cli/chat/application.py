@@ -17,7 +17,7 @@ from crow.cli.chat.completion import ChatCompleter
 from crow.cli.chat.conversation import Conversation
 from crow.cli.chat.history import ProjectHistory
 from crow.cli.chat.inline import InlineApplication, InlineOutput
-from crow.cli.chat.keyboard import Keyboard, typed_ahead
+from crow.cli.chat.keyboard import ChatInput, typed_ahead
 from crow.cli.chat.keys import ChatKeys
 from crow.cli.chat.messages import Message, clean_lines
 from crow.cli.chat.notify import Attention
@@ -30,7 +30,9 @@ from crow.cli.opening import Opening
 from crow.cli.render_screen import DIM, short_folder
 from crow.config.home import home
 from crow.config.load import load_settings
-from crow.errors import ConfigError, CrowError
+from crow.disk import Disk
+from crow.errors import ConfigError, CrowError, FileSystemSilent
+from crow.store.base import SessionEntry
 
 TICK = 0.1
 """Seconds between two pictures of the spinner."""
@@ -45,7 +47,7 @@ class Chat:
         screen = ChatScreen(sys.stdout, self._print_above, self.changed, colours=not os.environ.get("NO_COLOR"))
         self.renderer = ChatRenderer(screen, folder=os.path.realpath(opening.cwd))
         self._screen = screen
-        self._questions = Questions(self.changed, self._insert)
+        self._questions = Questions(self.changed, self._insert, lambda: bool(self._buffer.text))
         self._unfolding = Unfolding()
         self.conversation = Conversation(opening, self.renderer, self._questions, self)
         self._attention = Attention(self._write, os.environ, time.monotonic)
@@ -78,13 +80,12 @@ class Chat:
         self._app = self._application()
         self._error: CrowError | None = None
         self._signal = 0
-        self._has_settings = False
 
     def _application(self) -> InlineApplication:
         app = InlineApplication(
             layout=self._rows.layout(),
             key_bindings=self._keys.bindings(self._rows.input),
-            input=Keyboard(sys.stdin),
+            input=ChatInput(sys.stdin),
             output=self._output,
             color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT,
             erase_when_done=True,
@@ -111,19 +112,20 @@ class Chat:
         talking = asyncio.create_task(self.conversation.run())
         talking.add_done_callback(self._on_end)
         ticking = asyncio.create_task(self._tick())
+        self._reading_settings = asyncio.create_task(self._read_settings())
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._on_signal, number)
-        loop.call_later(TICK, self._read_settings)
         try:
             with contextlib.suppress(EOFError):  # the terminal is gone
                 await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         finally:
             ticking.cancel()
+            self._reading_settings.cancel()
             talking.remove_done_callback(self._on_end)
             self._keep_unsent()
             with contextlib.suppress(OSError):  # as above
-                self._say_goodbye()
+                await self._say_goodbye()
             talking.cancel()
             await asyncio.wait([talking])
         if (error := _unforeseen(talking)) is not None:
@@ -143,9 +145,23 @@ class Chat:
         self._app.invalidate()
 
     def attention(self, words: str) -> None:
-        self._read_settings()
         self._screen.draw()  # what it is about stands above what is drawn now
-        self._attention.call(words)
+
+        def call(reading: "asyncio.Task[None]") -> None:
+            if not reading.cancelled():
+                self._attention.call(words)
+
+        self._reading_settings.add_done_callback(call)  # how it is done is in the settings
+
+    def give_back(self, message: Message) -> None:
+        if not self._buffer.text:
+            self._insert(message.text)
+            self._keys.attached += message.attached
+        else:
+            self._history.append_string(message.text)
+
+    def takes_reason(self, takes_reason: bool) -> None:
+        self._questions.takes_reason = takes_reason
 
     def _insert(self, text: str) -> None:
         self._buffer.insert_text(clean_lines(text))
@@ -177,13 +193,12 @@ class Chat:
                 self._app.invalidate()
             await asyncio.sleep(TICK)
 
-    def _read_settings(self) -> None:
-        """Once, and not before the first input line is there. What is wrong with them, the agent says."""
-        if self._has_settings:
-            return
-        self._has_settings = True
-        with contextlib.suppress(ConfigError):
-            self._attention.settings = load_settings(home(os.environ)).chat
+    async def _read_settings(self) -> None:
+        """Not before the first input line is there. What is wrong with them, the agent says."""
+        await asyncio.sleep(TICK)
+        folder = home(os.environ)
+        with contextlib.suppress(ConfigError, FileSystemSilent):
+            self._attention.settings = (await Disk(folder).run(lambda: load_settings(folder))).chat
 
     # --- beginning and end
 
@@ -212,12 +227,26 @@ class Chat:
             if text.strip():
                 self._history.append_string(text)
 
-    def _say_goodbye(self) -> None:
+    async def _say_goodbye(self) -> None:
+        goes_on = self.conversation.goes_on_elsewhere and self._error is None
+        if goes_on:
+            self.renderer.forget_calls()
         self.renderer.close()
         if self.conversation.has_happened:
-            how = "crow chat --continue" if self._error is None else f"crow chat --resume {self.conversation.session}"
-            self.renderer.mark("i", f"Go on with: {how}", DIM)
+            how = await self._how_to_go_on()
+            self.renderer.mark("i", f"{'The turn goes on. Join it' if goes_on else 'Go on'} with: {how}", DIM)
         self._screen.draw()
+
+    async def _how_to_go_on(self) -> str:
+        """`--continue` is shorter, and is said where it would lead to this very conversation."""
+        from crow.cli.sessions import sessions_of
+
+        session, folder = self.conversation.session, home(os.environ)
+        entries: Sequence[SessionEntry] = ()
+        with contextlib.suppress(CrowError, OSError):
+            entries = await Disk(folder).run(lambda: sessions_of(os.getcwd()))
+        is_last = self._error is None and bool(entries) and entries[0].id == session
+        return "crow chat --continue" if is_last else f"crow chat --resume {session}"
 
 
 def _unforeseen(talking: "asyncio.Task[None]") -> BaseException | None:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
-from crow.acp.client import AgentFailed, AgentGone, RemoteAgent, ids_of, start_agent
+from crow.acp.client import AgentFailed, AgentGone, Rejection, RemoteAgent, ids_of, start_agent
 from crow.acp.jsonrpc import ErrorCode
 from crow.acp.wire import (
     AvailableCommand,
@@ -18,19 +18,23 @@ from crow.acp.wire import (
     TurnEnd,
     Update,
 )
-from crow.cli.chat.messages import LEAVING, Message, Outbox, Waiting
+from crow.cli.answer_keys import Choice
+from crow.cli.chat.messages import LEAVING, Message, Outbox, Waiting, picture_mention
 from crow.cli.chat.replay import Replay
 from crow.cli.chat.status_line import MODE, Status
-from crow.cli.interactive_client import AGENT, Answerer, Choice, RenderingClient
+from crow.cli.interactive_client import AGENT, Answerer, RenderingClient
 from crow.cli.opening import Opening
-from crow.cli.render import Renderer
+from crow.cli.render import STOPPING, Renderer
 from crow.cli.render_screen import DIM, WARNING
 from crow.timeouts import timeout
 from crow.visible import one_line
 
 NAME = "crow-chat"
+TWICE = 2.0
+"""Seconds in which a second press of the key that stops a turn leaves the chat."""
 NOT_TAKEN = (ErrorCode.INVALID_REQUEST, ErrorCode.RESOURCE_NOT_FOUND)
 """The errors that say that a prompt was not taken: another turn runs, or the session is moving to another process."""
+DELETED = "This session was deleted. Begin a new one with: crow chat"
 STEERING_DELAY = 1.5
 """Seconds in which a message for the running turn can be taken back: once the agent has it, the model may have it."""
 MODE_DELAY = 0.4
@@ -46,6 +50,14 @@ class View(Protocol):
 
     def attention(self, words: str) -> None:
         """Something happened that the person may be waiting for."""
+        ...
+
+    def give_back(self, message: Message) -> None:
+        """A message that cannot be sent is the person's again."""
+        ...
+
+    def takes_reason(self, takes_reason: bool) -> None:
+        """Whether the question that is asked next can be rejected with a reason."""
         ...
 
 
@@ -84,7 +96,13 @@ class Conversation(RenderingClient):
     async def run(self) -> None:
         """Opens the session and serves it until it is cancelled. CrowError if the agent fails, or ends by itself."""
         async with start_agent(
-            AGENT, self, environment=self._opening.environment, choices=True, name=NAME, on_state=self._state_changed
+            AGENT,
+            self,
+            environment=self._opening.environment,
+            choices=True,
+            reasons=True,
+            name=NAME,
+            on_state=self._state_changed,
         ) as agent:
             self._agent = agent
             try:
@@ -149,6 +167,11 @@ class Conversation(RenderingClient):
         return self._turn is not None or bool(self.status.elsewhere)
 
     @property
+    def goes_on_elsewhere(self) -> bool:
+        """Whether a turn runs that others watch: it does not end when we leave."""
+        return self.is_running and self._has_company
+
+    @property
     def is_stopping(self) -> bool:
         return self._is_stopping
 
@@ -156,6 +179,10 @@ class Conversation(RenderingClient):
         """Whether a message would be put into the running turn. A command would be no more than words there."""
         can_steer = self._agent is not None and self._agent.can_steer and not self._is_stopping
         return self.is_running and can_steer and not self._is_command(text)
+
+    def as_mention(self, text: str) -> str:
+        """The mention of a picture whose path is all of the text; empty if it is none."""
+        return picture_mention(text, self._opening.cwd)
 
     def _is_command(self, text: str) -> bool:
         name = text.split(maxsplit=1)[0].removeprefix("/") if text.startswith("/") else ""
@@ -187,12 +214,19 @@ class Conversation(RenderingClient):
         self._send_next()
         self._view.changed()
 
+    def take_back(self) -> Message | None:
+        """The newest message that waits, for the person to change; None if none does."""
+        message = self.outbox.take_back()
+        self._send_next()  # what waited for it to be taken in
+        return message
+
     def cancel(self) -> None:
         """Asks for the end of the running turn."""
         if self._agent is not None and self.is_running:
             self._is_stopping = True
-            self.renderer.wait("stopping")
-            self._agent.cancel(self.session)
+            self.renderer.wait(STOPPING)
+            # Behind a prompt that is on its way: one that came after the cancel would not be cancelled by it.
+            asyncio.get_running_loop().call_soon(self._agent.cancel, self.session)
 
     def change_mode(self) -> None:
         """To the next one, once the person has stopped choosing."""
@@ -226,6 +260,7 @@ class Conversation(RenderingClient):
     def _play(self, message: Message) -> None:
         self.has_happened = True
         self._left_over.clear()
+        self.outbox.begin_turn()
         self._turn = self._start(self._prompt(message))
         self._view.changed()
 
@@ -236,6 +271,12 @@ class Conversation(RenderingClient):
             if self._mode_change is not None:
                 self._mode_change.cancel()
             await self._change_mode()
+        if self._is_stopping:  # before it was sent: the agent knows of no turn that it could cancel
+            self._turn = None
+            self.outbox.put_first(message)
+            self.outbox.is_held = True
+            self._end_turn()
+            return
         self.renderer.prompt(message.shown)
         self.renderer.begin_turn()
         is_refused = False
@@ -245,15 +286,27 @@ class Conversation(RenderingClient):
         except AgentGone:
             return  # `run` says it
         except AgentFailed as error:
-            is_refused = error.code in NOT_TAKEN
-            self._failed(message, error)
+            if error.code == ErrorCode.RESOURCE_NOT_FOUND and not await self._agent.knows(self.session):
+                self._is_deleted(message)
+            else:
+                is_refused = error.code in NOT_TAKEN
+                self._failed(message, error)
         else:
             self._left_over += self._agent.left_over
-            self._show_stop(reason, self._agent.left_open)
+            if self._agent.was_command and reason == "end_turn":
+                self.renderer.close()  # what the command says is all there is to say
+            else:
+                self._show_stop(reason, self._agent.left_open)
         self._turn = None
         self._end_turn()
         if is_refused and self._state is not None:  # another client's prompt may have come first
             self._state_changed(self._state)
+
+    def _is_deleted(self, message: Message) -> None:
+        """There is nothing to go on with: what was typed is for another session."""
+        self.has_happened = False
+        self._show_failure(DELETED)
+        self._view.give_back(message)
 
     def _failed(self, message: Message, error: AgentFailed) -> None:
         if error.code in NOT_TAKEN:
@@ -263,8 +316,8 @@ class Conversation(RenderingClient):
 
     def _show_stop(self, reason: str, left_open: str) -> None:
         self.renderer.stop(reason, left_open)
-        # What waits was written for a turn that ended well.
-        self.outbox.is_held = reason != "end_turn" or bool(left_open)
+        if reason != "end_turn" or left_open:  # what waits was written for a turn that ended well
+            self.outbox.is_held = True
         self._view.attention(f"Crow: {reason}" if reason != "end_turn" else "Crow is done.")
 
     def _show_failure(self, message: str) -> None:
@@ -325,16 +378,18 @@ class Conversation(RenderingClient):
         else:
             super().update(update)
 
-    async def permit(self, request: RequestPermissionRequest) -> str | None:
+    async def permit(self, request: RequestPermissionRequest) -> str | Rejection | None:
         await self._is_ready.wait()  # what led to it is drawn first
         return await super().permit(request)
 
     def show_question(self, request: RequestPermissionRequest, choices: Sequence[Choice]) -> None:
+        self._view.takes_reason(request.meta is not None and request.meta.crow.reason)
         super().show_question(request, choices)
         self._view.attention(f"Crow asks: {one_line(request.tool_call.title or 'may it go on?')}")
 
     def why_withdrawn(self) -> str:
-        return "cancelled" if self._is_stopping else "answered elsewhere"
+        """It may have been answered elsewhere, which a notice says; or its turn has ended, with the owner or not."""
+        return "cancelled" if self._is_stopping else "no longer asked"
 
     def _state_changed(self, state: StateNotification) -> None:
         self._state = state
@@ -347,6 +402,7 @@ class Conversation(RenderingClient):
         )
         if self.status.elsewhere and not was_elsewhere:
             self._left_over.clear()
+            self.outbox.begin_turn()
             self.renderer.begin_turn()
         elif was_elsewhere and not self.status.elsewhere and not is_ours:
             self._show_end_elsewhere(state.ended)

@@ -2,6 +2,7 @@
 ahead.
 """
 
+import codecs
 import os
 import re
 import select
@@ -31,14 +32,14 @@ KEY = re.compile(r"\x1b?\x1b\[(?:\[[A-E]|([0-9;:?<=>]*)[ -/]*([@-~]))")
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 
 
-class Keyboard(Vt100Input):
+class ChatInput(Vt100Input):
     """The keys of a terminal. Lines that come in one piece were pasted, also where the terminal does not say so: an
     Enter between two of them sends nothing. Such a paste ends when nothing more comes (see `flush_keys`)."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__(terminal)
         # No text may hold a byte that is no UTF-8: it could neither be stored nor sent.
-        self.stdin_reader = PosixStdinReader(self._fileno, errors="replace", encoding=terminal.encoding)
+        self.stdin_reader = PosixStdinReader(self._fileno, errors="replace", encoding=_encoding_of(terminal))
         self._pasted = ""
 
     def read_keys(self) -> list[KeyPress]:
@@ -67,6 +68,8 @@ class Keyboard(Vt100Input):
         return self.vt100_parser._in_bracketed_paste  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- nothing else says it
 
     def _parse(self, typed: str) -> None:
+        if END_OF_PASTE in typed:
+            typed = without_false_ends(typed, in_paste=self._is_in_marked_paste)
         if not self._is_in_marked_paste and START_OF_PASTE not in typed:
             typed = KEY.sub(known_key, typed)
         self.vt100_parser.feed(typed.removesuffix(CTRL_C))
@@ -94,6 +97,23 @@ class Keyboard(Vt100Input):
     def _take_keys(self) -> list[KeyPress]:
         keys, self._buffer = self._buffer, []
         return keys
+
+
+def without_false_ends(typed: str, *, in_paste: bool) -> str:
+    """What came from the terminal, without ends of pastes that are part of a pasted text: from such an end on, the text
+    would be typed, Enter included. The true end of a paste is its last one."""
+    before, *pastes = typed.split(START_OF_PASTE)
+    return START_OF_PASTE.join([_with_last_end(before) if in_paste else before, *map(_with_last_end, pastes)])
+
+
+def _with_last_end(paste: str) -> str:
+    text, end, rest = paste.rpartition(END_OF_PASTE)
+    return text.replace(END_OF_PASTE, "") + end + rest
+
+
+def _encoding_of(terminal: TextIO) -> str:
+    """How its keys are encoded. Where the locale knows but ASCII (`LC_ALL=C`), whatever else comes is UTF-8."""
+    return "utf-8" if codecs.lookup(terminal.encoding).name == "ascii" else terminal.encoding
 
 
 def known_key(key: re.Match[str]) -> str:

@@ -12,15 +12,13 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Window
 
-from crow.cli.chat.conversation import Conversation
+from crow.cli.answer_keys import TYPING
+from crow.cli.chat.conversation import TWICE, Conversation
 from crow.cli.chat.messages import Message
 from crow.cli.chat.questions import Questions
-from crow.cli.chat.transcript import ChatRenderer
+from crow.cli.chat.transcript import UNFOLD, ChatRenderer
 from crow.cli.chat.unfolding import Unfolding
 from crow.visible import one_line
-
-TWICE = 2.0
-"""Seconds in which a second Ctrl-C or Esc leaves."""
 
 
 class ChatKeys:
@@ -47,7 +45,7 @@ class ChatKeys:
         self._leave = leave
         self._changed = changed
         self._leaves_until = 0.0
-        buffer.on_text_changed += self._stay
+        buffer.on_text_changed += self._on_text
 
     # --- which key does what
 
@@ -72,12 +70,18 @@ class ChatKeys:
 
         @keys.add(Keys.BracketedPaste, filter=in_input)
         def _(event: KeyPressEvent) -> None:
-            self._insert(event.data)
+            self._insert(self._conversation.as_mention(event.data) or event.data)
 
         return keys
 
     def question_bindings(self) -> KeyBindings:
+        """While the input line is empty; else its own bindings hold, and no key answers."""
         keys = KeyBindings()
+        has_waiting = Condition(lambda: bool(self._conversation.outbox.waiting))
+        _bind(keys, self._confirm, "enter")
+        _bind(keys, self._take_key_back, "backspace")
+        _bind(keys, self._questions.begin_reason, "tab")
+        _bind(keys, self._take_back, "up", when=has_waiting)
 
         @keys.add(Keys.Any)
         def _(event: KeyPressEvent) -> None:
@@ -85,7 +89,7 @@ class ChatKeys:
 
         @keys.add(Keys.BracketedPaste)
         def _(event: KeyPressEvent) -> None:
-            self._questions.type(event.data)
+            self._questions.paste(event.data)
 
         return keys
 
@@ -116,6 +120,10 @@ class ChatKeys:
         elif buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             self._new_line()
+        elif self._questions.rejecting is not None:
+            reason = buffer.text
+            buffer.reset(append_to_history=True)
+            self._questions.reject(reason)
         elif self._conversation.leaves(buffer.text):
             buffer.reset()
             self._leave()
@@ -131,19 +139,27 @@ class ChatKeys:
         buffer = self._buffer
         if buffer.complete_state is not None:
             buffer.complete_next()
-        elif self._conversation.is_running and buffer.text.strip():
+        elif self._conversation.is_running and buffer.text.strip() and self._questions.rejecting is None:
             self._send(self._conversation.queue)
         else:
             buffer.start_completion(insert_common_part=True)
 
     def _send(self, send: Callable[[Message], None]) -> None:
-        text, attached = self._buffer.text.strip("\n"), self.attached
+        typed, attached = self._buffer.text.strip("\n"), self.attached
+        text = self._conversation.as_mention(typed).rstrip() or typed
         self._buffer.reset(append_to_history=True)
         self.attached = ()
         send(Message(text, attached))
 
+    def _confirm(self) -> None:
+        if not self._questions.confirm():
+            self._conversation.send_waiting()
+
+    def _take_key_back(self) -> None:
+        self._questions.take_back()
+
     def _take_back(self) -> None:
-        message = self._conversation.outbox.take_back()
+        message = self._conversation.take_back()
         if message is not None:
             self._buffer.insert_text(message.text)
             self.attached += message.attached
@@ -167,6 +183,8 @@ class ChatKeys:
         """Ends the smallest thing there is to end; when there is none, the second time leaves."""
         if self._unfolding.is_open:
             self._fold_or_unfold()
+        elif self._questions.take_back():
+            pass  # the question stays
         elif self._is_second() or (self._conversation.is_running and self._conversation.is_stopping):
             self._leave()
         else:
@@ -178,9 +196,9 @@ class ChatKeys:
             asyncio.get_running_loop().call_later(TWICE, self._changed)
             self._changed()
 
-    def _stay(self, _: Buffer) -> None:
-        """Whoever types does not mean to leave."""
-        self._leaves_until = 0.0
+    def _on_text(self, _: Buffer) -> None:
+        self._leaves_until = 0.0  # whoever types does not mean to leave
+        self._questions.text_changed()
 
     def _is_second(self) -> bool:
         return time.monotonic() < self._leaves_until
@@ -189,19 +207,35 @@ class ChatKeys:
         conversation = self._conversation
         if self._is_second():
             return "again: leave" if not conversation.is_running else "stopping; again: leave"
-        if self._questions.takes_keys:
-            return ""
+        if self._questions.choices and self._unfolding.is_open:
+            return f"{UNFOLD} folds it; then answer"
         if self._questions.choices:
-            return "a moment: you were typing"
+            return self._hint_on_answering()
         if conversation.is_running and self._buffer.text.strip():
-            is_steering = conversation.steers(self._buffer.text)
-            return "Enter: into this turn · Tab: after it" if is_steering else "Enter, Tab: after this turn"
+            return self._hint_on_sending(is_steering=conversation.steers(self._buffer.text))
         if conversation.outbox.waiting and not self._buffer.text:
             can_hurry = conversation.outbox.is_held or conversation.outbox.is_steering
             return f"{'Enter: send it now · ' if can_hurry else ''}↑: take it back"
         if self.attached:
             return "with " + ", ".join(one_line(os.path.basename(path)) for path in self.attached)
         return ""
+
+    def _hint_on_answering(self) -> str:
+        questions = self._questions
+        if questions.rejecting is not None:
+            return "Enter: rejects it with this reason · Esc: back to the choices"
+        if self._buffer.text:
+            keys = "/".join(choice.key for choice in questions.choices)
+            sending = self._hint_on_sending(is_steering=self._conversation.steers(self._buffer.text))
+            return f"{sending} · Ctrl-U, then {keys} answers"
+        if questions.pressed is not None and questions.pressed.is_lasting:
+            return questions.pressed.how_to_confirm
+        return "" if questions.takes_keys else TYPING
+
+    def _hint_on_sending(self, *, is_steering: bool) -> str:
+        if self._buffer.complete_state is not None:
+            return f"Enter: {'into' if is_steering else 'after'} this turn · Tab: completes"
+        return "Enter: into this turn · Tab: after it" if is_steering else "Enter, Tab: after this turn"
 
 
 def _bind(keys: KeyBindings, action: Callable[[], None], *sequence: str, when: Filter | bool = True) -> None:

@@ -5,6 +5,7 @@ sent.
 import asyncio
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -18,10 +19,10 @@ MENTION = re.compile(r"""(?<![^\s([{])@(?:"([^"\n]+)(?:"|$)|(\S+))""", re.MULTIL
 missing: a folder that was completed is left open."""
 _LINES = re.compile(r"#(L\d+(?:-L?\d+)?)$", re.ASCII)
 _PUNCTUATION = ".,;:!?)]}'\""
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+LONGEST_PATH = 4096
 LEAVING = ("/exit", "/quit")
 """What leaves the chat, unless the session has a command of that name."""
-PASTE_GAP = 0.1
-"""Seconds in which the next piece of a paste comes; whoever presses a key after one takes longer."""
 
 
 def clean_lines(text: str) -> str:
@@ -54,6 +55,24 @@ class Message(msgspec.Struct, frozen=True):
         """Links to all files that go with the message; the agent follows them, as it knows what the model can take."""
         links = [link_to(path) for path in self.attached]
         return list({link.uri: link for link in (*links, *mentioned(self.text, folder))}.values())
+
+
+def picture_mention(text: str, folder: str) -> str:
+    """The mention of a picture whose path is the whole text, as terminals write what is dropped on them: in quotation
+    marks, or with backslashes; empty if it is none."""
+    text = text.strip()
+    # First what costs nothing: taking a text apart costs the square of its length, and a disk may hang.
+    if len(text) > LONGEST_PATH or "\n" in text or not text.rstrip("'\"").lower().endswith(PICTURES):
+        return ""
+    try:
+        paths = shlex.split(text)
+    except ValueError:
+        return ""
+    path = paths[0] if len(paths) == 1 else ""
+    is_whole = path.startswith(("/", "~/")) and '"' not in path
+    if not is_whole or not path.lower().endswith(PICTURES) or _link(path, folder) is None:
+        return ""
+    return f'@"{path}" ' if re.search(r"\s", path) else f"@{path} "
 
 
 def mentioned(text: str, folder: str) -> list[ResourceLink]:
@@ -115,6 +134,10 @@ class Outbox:
         self._changed()
         return entry
 
+    def begin_turn(self) -> None:
+        """What is queued from now on is meant for after this turn; what was held before it still is."""
+        self.is_held = self.is_held and bool(self._waiting)
+
     def hurry(self) -> None:
         """Sends what is to go into the turn without waiting longer."""
         for entry in self._waiting:
@@ -133,10 +156,11 @@ class Outbox:
         return True
 
     def next(self) -> Message | None:
-        """The message to send now, if nothing speaks against it."""
-        entry = next((entry for entry in self._waiting if entry.steering is None), None)
-        if entry is None or self.is_held:
+        """The message to send now, if nothing speaks against it. As long as it is not known whether the turn took in
+        what was meant for it, no other turn is begun: that would be overtaken, or end up there."""
+        if not self._waiting or self.is_steering or self.is_held:
             return None
+        entry = self._waiting[0]
         self.remove(entry)
         return entry.message
 

@@ -8,17 +8,20 @@ import sys
 import time
 from collections.abc import Sequence
 
-from crow.cli.chat.conversation import Conversation
-from crow.cli.chat.messages import PASTE_GAP, Message, clean_lines
-from crow.cli.interactive_client import Answer, Choice, choice_for, complain
+from crow.cli.answer_keys import Choice, choice_for
+from crow.cli.chat.conversation import TWICE, Conversation
+from crow.cli.chat.messages import Message, clean_lines
+from crow.cli.chat.questions import REJECTS_ONCE, answer_with
+from crow.cli.interactive_client import Answer, Invite, complain
 from crow.cli.opening import Opening
 from crow.cli.render import Renderer
 from crow.cli.render_screen import Screen
 from crow.errors import CrowError
+from crow.visible import one_line
 
 PROMPT = "> "
-TWICE = 2.0
-"""Seconds in which a second Ctrl-C leaves."""
+PASTE_GAP = 0.1
+"""Seconds in which the next piece of a paste comes; whoever presses a key after one takes longer."""
 LARGEST_READ = 64 * 1024
 
 
@@ -27,10 +30,11 @@ class PlainChat:
     is open answers it."""
 
     def __init__(self, opening: Opening, attached: Sequence[str]) -> None:
-        self._screen = Screen.of(sys.stdout, os.environ)
+        self._screen = PlainScreen.of(sys.stdout, os.environ)
         self._renderer = PlainRenderer(self._screen, folder=os.path.realpath(opening.cwd))
         self._question: asyncio.Future[Answer] | None = None
         self._choices: Sequence[Choice] = ()
+        self._takes_reason = False
         self._conversation = Conversation(opening, self._renderer, self, self)
         self._attached = tuple(attached)
         self._typed = ""
@@ -110,12 +114,17 @@ class PlainChat:
         self.changed()
 
     def _answer(self, typed: str) -> None:
-        choice = choice_for(typed, self._choices)
+        choice, reason = choice_for(typed, self._choices), ""
+        if choice is None and self._takes_reason:
+            key, _, reason = typed.partition(" ")
+            choice = choice_for(key, self._choices)
+            choice = choice if choice is not None and choice.option.kind == REJECTS_ONCE else None
         if choice is None and typed:
             keys = ", ".join(choice.key for choice in self._choices)
-            self._renderer.mark("!", f"This is no answer, and was not sent. Answer with one of these: {keys}")
+            how = f"This is no answer, and was not sent. Answer with one of these: {keys}"
+            self._renderer.mark("!", f"{how}; a reason may follow the n" if self._takes_reason else how)
         elif choice is not None and self._question is not None and not self._question.done():
-            self._question.set_result((choice.option, choice.option.name))
+            self._question.set_result(answer_with(choice, reason))
 
     def _send(self, text: str) -> None:
         is_steering = self._conversation.steers(text)
@@ -150,25 +159,50 @@ class PlainChat:
             self._is_prompted = False
         elif not self._is_prompted and not self._end.done():
             self._is_prompted = True
+            self._say_what_is_held()
             self._renderer.pause()
             self._screen.write(f"\n{PROMPT}")
             self._screen.flush()
 
+    def _say_what_is_held(self) -> None:
+        outbox = self._conversation.outbox
+        for entry in outbox.waiting if outbox.is_held else ():
+            self._renderer.mark("i", f"Not sent; Enter on an empty line sends it: {one_line(entry.message.text)}")
+
     def attention(self, words: str) -> None:
         """Whoever reads line by line is there."""
+
+    def give_back(self, message: Message) -> None:
+        """What was typed stands above."""
+
+    def takes_reason(self, takes_reason: bool) -> None:
+        self._takes_reason = takes_reason
 
     # --- questions
 
     def listening(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    async def choose(self, choices: Sequence[Choice]) -> Answer:
+    async def choose(self, choices: Sequence[Choice], invite: Invite) -> Answer:
         self._choices = choices
         self._question = asyncio.get_running_loop().create_future()
+        invite("")
         try:
             return await self._question
         finally:
             self._question = None
+
+
+class PlainScreen(Screen):
+    """What cannot be written is nobody's loss: that the terminal is gone is noticed where it is read."""
+
+    def write(self, text: str, style: str = "") -> None:
+        with contextlib.suppress(OSError):
+            super().write(text, style)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
 
 
 class PlainRenderer(Renderer):

@@ -1,92 +1,117 @@
-"""Permission questions in `crow chat`: which key is the answer, and when a key counts as typing and goes into the input
-line instead.
+"""Permission questions in `crow chat`: answers with one key, and rejections with a reason that is typed into the input
+line.
 """
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
 
-from crow.cli.interactive_client import Answer, Choice, choice_for
+from crow.cli.answer_keys import AnswerKeys, Choice
+from crow.cli.interactive_client import Answer, Invite
+from crow.visible import one_line
 
-QUIET = 0.7
-"""Seconds without a key before a question takes one: what is typed when it appears was not meant for it."""
-ALONE = 0.2
-"""Seconds in which no other key follows the one that is an answer: a word that begins with it is none."""
+REASON_KEY = "Tab"
+"""Asks for the reason of a rejection. A letter could be the beginning of a word."""
+REJECTS_ONCE = "reject_once"
 
 
 class Questions:
-    """Answers permission requests with the keys that the person presses; see `Answerer`.
+    """Answers permission requests with the keys that the person presses; see `Answerer` and `AnswerKeys`.
 
-    `insert` gets what turns out to be typing: it goes into the input line.
+    `insert` gets what turns out to be typing: it goes into the input line. While there is text in that line
+    (`has_text`), every key goes there.
     """
 
     def __init__(
         self,
         changed: Callable[[], None],
         insert: Callable[[str], None],
+        has_text: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.choices: Sequence[Choice] = ()
-        """Of the question that is open; nothing if none is."""
-        self.takes_keys = False
-        """Whether the next key is the answer. Until then it goes where the person was typing."""
+        self.takes_reason = False
+        """Whether the question that is asked next, or now, can be rejected with a reason."""
+        self.rejecting: Choice | None = None
+        """The rejection for which a reason is being typed."""
         self._changed = changed
         self._insert = insert
-        self._clock = clock
-        self._last_key = -QUIET
-        self._answer: asyncio.Future[Answer] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._pressed: Choice | None = None
+        self._reason = ""
+        self._keys = AnswerKeys(changed, lambda: has_text() or self.rejecting is not None, clock=clock)
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """Of the question that is open; nothing if none is."""
+        return self._keys.choices
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether the next key may be the answer. Until then it goes into the input line."""
+        return self._keys.takes_keys
+
+    @property
+    def pressed(self) -> Choice | None:
         """The choice whose key was pressed, while another key may still follow."""
+        return self._keys.pressed
+
+    @property
+    def rejection(self) -> Choice | None:
+        """The choice that can have a reason."""
+        rejections = (choice for choice in self.choices if choice.option.kind == REJECTS_ONCE)
+        return next(rejections, None) if self.takes_reason else None
 
     def key_pressed(self) -> None:
         """Any key, wherever it goes."""
-        self._last_key = self._clock()
+        self._keys.key_pressed()
+
+    def text_changed(self) -> None:
+        """Something was typed or deleted in the input line."""
+        self._keys.open_when_quiet()
 
     def press(self, key: str) -> None:
         """A key that may be the answer. Arrows and the like are none, and say nothing here."""
-        choice = choice_for(key, self.choices)
-        if choice is not None and self._pressed is None:
-            self._pressed = choice
-            self._wait(ALONE, self._settle)
-        elif key.isprintable():
-            self.type(key)
+        if key.isprintable() and (typed := self._keys.press(key)):
+            self._insert(typed)
 
-    def type(self, text: str) -> None:
-        """Text that is no answer, such as what was pasted."""
-        typed = (self._pressed.key if self._pressed else "") + text
-        self._pressed = None
-        self._open_when_quiet()
-        self._insert(typed)
+    def paste(self, text: str) -> None:
+        """Text that is no answer."""
+        self._insert(self._keys.type(text))
 
-    def _settle(self) -> None:
-        if self._answer is not None and not self._answer.done() and self._pressed is not None:
-            self._answer.set_result((self._pressed.option, self._pressed.option.name))
+    def begin_reason(self) -> None:
+        """From now on the reason of a rejection is typed, if the question takes one."""
+        if self.pressed is None and self.rejection is not None:
+            self.rejecting = self.rejection
+            self._keys.open_when_quiet()
 
-    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, then)
+    def confirm(self) -> bool:
+        """Enter, with an empty input line. False if it is not about an answer."""
+        return self._keys.confirm()
+
+    def take_back(self) -> bool:
+        """Whatever was begun of an answer is none. False if nothing was."""
+        if self.rejecting is None:
+            return self._keys.take_back()
+        self.rejecting = None
+        self._keys.open_when_quiet()
+        return True
+
+    def reject(self, reason: str) -> None:
+        """Rejects, with the reason that was typed."""
+        self._reason = reason.strip()
+        self._keys.answer(self.rejecting)
 
     def listening(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    async def choose(self, choices: Sequence[Choice]) -> Answer:
-        self.choices = choices
-        self._answer = asyncio.get_running_loop().create_future()
-        self._open_when_quiet()
+    async def choose(self, choices: Sequence[Choice], invite: Invite) -> Answer:
         try:
-            return await self._answer
+            choice = await self._keys.choose(choices)
+            return answer_with(choice, self._reason) if choice is not None else Answer(None, "")
         finally:
-            self.choices, self.takes_keys, self._answer, self._pressed = (), False, None, None
-            if self._timer is not None:
-                self._timer.cancel()
+            self._reason, self.rejecting = "", None
             self._changed()
 
-    def _open_when_quiet(self) -> None:
-        left = QUIET - (self._clock() - self._last_key)
-        if left > 0:
-            self._wait(left, self._open_when_quiet)
-        self.takes_keys = left <= 0
-        self._changed()
+
+def answer_with(choice: Choice, reason: str) -> Answer:
+    """The choice, with a reason if there is one."""
+    words = f"{choice.option.name}: {one_line(reason)}" if reason else choice.option.name
+    return Answer(choice.option, words, reason)

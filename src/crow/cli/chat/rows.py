@@ -24,7 +24,7 @@ from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 from crow.cli.chat.inline import InlineOutput
 from crow.cli.chat.keys import ChatKeys
 from crow.cli.chat.messages import Waiting
-from crow.cli.chat.questions import Questions
+from crow.cli.chat.questions import REASON_KEY, Questions
 from crow.cli.chat.status_line import Status
 from crow.cli.chat.transcript import ChatRenderer
 from crow.cli.chat.unfolding import Unfolding
@@ -32,9 +32,14 @@ from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, PLAIN, cells, cut
 from crow.visible import one_line
 
 PROMPT = "▸ "
+WHY = "why not ▸ "
 INDENT = "  "
 PLACEHOLDER = "/ for commands, @ for files, Ctrl-D leaves"
 MENU_ROWS = 7
+MESSAGE_ROWS = 5
+"""Rows of messages that wait: a question below them is to be seen."""
+OTHER_QUESTION_ROWS = 4
+"""Rows that a question's choices leave for the rest; where there are fewer, the choices are in one row."""
 OTHER_ROWS = 6
 """Rows that are kept for the rest when something is unfolded."""
 STYLES = {PLAIN: "", BOLD: "bold", DIM: "dim", GOOD: "ansigreen", BAD: "ansired", CODE: "ansicyan"}
@@ -109,7 +114,7 @@ class ChatRows:
 
     def _input_window(self) -> Window:
         placeholder = AfterInput(lambda: self._text("dim", cut(PLACEHOLDER, self._width - cells(PROMPT))))
-        is_empty = Condition(lambda: not self._buffer.text)
+        is_empty = Condition(lambda: not self._buffer.text and self._questions.rejecting is None)
         return Window(
             BufferControl(
                 self._buffer,
@@ -127,7 +132,8 @@ class ChatRows:
         return Window(self._search, height=1, get_line_prefix=lambda line, wrapped: [("dim", "search in history: ")])
 
     def _line_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        return [("bold", self._shown(PROMPT if line == wrapped == 0 else INDENT))]
+        start = WHY if self._questions.rejecting is not None else PROMPT
+        return [("bold", self._shown(start if line == wrapped == 0 else INDENT))]
 
     # --- what they show
 
@@ -155,17 +161,37 @@ class ChatRows:
         return self._lines([("dim", line) for line in self._renderer.activity])
 
     def _messages(self) -> StyleAndTextTuples:
-        return self._lines([("dim", _waits(entry)) for entry in self._waiting()])
+        """The newest, which can be taken back, and how many there are before them."""
+        waiting = [_waits(entry) for entry in self._waiting()]
+        before = len(waiting) - MESSAGE_ROWS
+        shown = [f"  … {before} more", *waiting[-MESSAGE_ROWS:]] if before > 1 else waiting
+        return self._lines([("dim", text) for text in shown])
 
     def _question(self) -> StyleAndTextTuples:
         found: StyleAndTextTuples = []
-        style = QUESTION if self._questions.takes_keys else "dim"
-        for choice in self._questions.choices:
+        questions = self._questions
+        takes_keys = questions.takes_keys and not self._unfolding.is_open
+        if self._output.get_size().rows < len(questions.choices) + OTHER_QUESTION_ROWS:
+            return self._question_in_one_row(takes_keys=takes_keys) if questions.choices else []
+        for choice in questions.choices:
             found += [("", "\n")] if found else []
             start = f"  {choice.key}  "
-            words = folded(self._shown(one_line(choice.option.name)), self._width - cells(start))
-            found += [(style, start), ("" if self._questions.takes_keys else "dim", f"\n{INDENT * 2} ".join(words))]
+            more = f" · {REASON_KEY}: and say why" if choice == questions.rejection else ""
+            lines = folded(self._shown(one_line(choice.option.name) + more), self._width - cells(start))
+            words = [line.strip() for line in lines]
+            is_begun = choice in (questions.pressed, questions.rejecting)
+            mark = "reverse" if is_begun else "" if takes_keys else "dim"
+            style = QUESTION if takes_keys or is_begun else "dim"
+            found += [(style, start), (mark, f"\n{INDENT * 2} ".join(words))]
         return found
+
+    def _question_in_one_row(self, *, takes_keys: bool) -> StyleAndTextTuples:
+        """All keys, and as many words as there is room for: a choice that is not seen would not be known of."""
+        choices = self._questions.choices
+        keys = "/".join(choice.key for choice in choices)
+        words = " · ".join(f"{choice.key} {one_line(choice.option.name)}" for choice in choices)
+        text = cut(self._shown(f"  {keys}: {words}"), self._width)
+        return [(QUESTION if takes_keys else "dim", text)]
 
     def _unfolded(self) -> StyleAndTextTuples:
         size = self._output.get_size()

@@ -11,14 +11,14 @@ from crow.acp import wire
 from crow.cli.chat.inline import FRAME, LineBuffer
 from crow.cli.render import SPINNER, Renderer
 from crow.cli.render_calls import live_lines
-from crow.cli.render_screen import DIM, PLAIN, Screen, clean_prose
+from crow.cli.render_screen import DIM, PLAIN, Screen, cells, clean_prose, cut
 from crow.visible import one_line
 
 UNFOLD = "Ctrl-O"
 MOST_FOLDED = 50
 """Outputs that can still be unfolded: the last ones."""
 PROMPT_LINES = 10
-"""Lines that are shown of a long prompt, such as one that was pasted."""
+"""Rows that are shown of a long prompt, such as one that was pasted."""
 
 
 class ChatScreen(Screen):
@@ -73,7 +73,7 @@ class ChatRenderer(Renderer):
     """Shows prompts too, whoever sent them, and keeps what it folds."""
 
     shows_prompts = True
-    most_asked_lines = 2000
+    unfolds = True
 
     def __init__(self, screen: ChatScreen, *, folder: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, folder=folder, clock=clock)
@@ -109,12 +109,27 @@ class ChatRenderer(Renderer):
 
     def _show_prompt_text(self, chunk: wire.UserMessageChunk) -> None:
         lines = self._prompt_text.split("\n")
-        most = PROMPT_LINES if len(lines) > 2 * PROMPT_LINES else len(lines)
-        self._say("prompt", wire.TextContent(text="\n".join(lines[:most])), chunk.message_id)
-        if len(lines) > most:
+        shown = self._first_rows(lines)
+        self._say("prompt", wire.TextContent(text="\n".join(shown)), chunk.message_id)
+        if shown != lines:
             self.pause()
-            whole = clean_prose(self._prompt_text).split("\n")
-            self._more("What you said", most, [(f"  {line}", PLAIN) for line in whole])
+            whole = [(f"  {line}", PLAIN) for line in clean_prose(self._prompt_text).split("\n")]
+            self._more("What you said", len(shown), whole, is_cut=shown != lines[: len(shown)])
+
+    def _first_rows(self, lines: list[str]) -> list[str]:
+        """The lines of a prompt that are shown: all, unless they fill too many rows; the last one may be cut."""
+        width = max((self._screen.width or 80) - 2, 1)
+        rows = [-(-max(cells(line), 1) // width) for line in lines]
+        if sum(rows) <= 2 * PROMPT_LINES:
+            return lines
+        shown: list[str] = []
+        left = PROMPT_LINES
+        for line, its_rows in zip(lines, rows, strict=True):
+            if left <= 0:
+                break
+            shown.append(line if its_rows <= left else cut(line, left * width))
+            left -= its_rows
+        return shown
 
     def ask(self, request: wire.RequestPermissionRequest, choices: Sequence[tuple[str, str]] | None = None) -> None:
         """The choices are shown in the place of the input, until one is made."""
