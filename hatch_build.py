@@ -22,6 +22,8 @@ BUILT = ROOT / "src" / "crow" / "serving" / "built"
 MANIFEST = BUILT / "manifest.json"
 NEEDED = ("index.html", "page.js", "page.css")
 """Without these there is no page: a build that lacks one has failed."""
+BUILD_LENGTH = 12
+"""Characters of the sources' hash by which the page and the server know whether they are of one build."""
 
 
 class PageNotBuilt(Exception):
@@ -50,12 +52,13 @@ def build() -> None:
     install()
     shutil.rmtree(BUILT, ignore_errors=True)
     BUILT.mkdir(parents=True)
-    _run("node", "build.mjs", str(BUILT))
+    source = source_hash()
+    _run("node", "build.mjs", str(BUILT), source[:BUILD_LENGTH])
     missing = [name for name in NEEDED if not (BUILT / name).is_file()]
     if missing:
         raise PageNotBuilt(f"The page was built without {', '.join(missing)}.")
     files = sorted(path.name for path in BUILT.iterdir())
-    MANIFEST.write_text(json.dumps({"source": source_hash(), "files": files}, indent=1) + "\n")
+    MANIFEST.write_text(json.dumps({"source": source, "build": source[:BUILD_LENGTH], "files": files}, indent=1) + "\n")
 
 
 def is_current() -> bool:

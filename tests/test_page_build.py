@@ -13,6 +13,8 @@ from types import ModuleType
 
 import pytest
 
+from crow import __version__
+from crow.serving.built_files import find_built_files
 from tests.support.page_build import ROOT, build_hook, is_built
 
 FIRST_LOAD = 40_000
@@ -54,6 +56,15 @@ def test_libraries_that_were_installed_do_not_make_the_page_stale(checkout: Path
     (checkout / "page/node_modules").mkdir()
     (checkout / "page/node_modules/.installed").write_text("x")
     assert build_hook(checkout).is_current()
+
+
+def test_the_page_has_crows_version_and_the_server_knows_its_build() -> None:
+    assert json.loads((ROOT / "page/package.json").read_text())["version"] == __version__
+    if not is_built():
+        pytest.skip("the page is not built: `make page` says why")
+    build = find_built_files().build
+    assert build_hook().source_hash().startswith(build)
+    assert any(build in (ROOT / BUILT / name).read_text() for name in first_load(ROOT / BUILT))
 
 
 def test_no_address_is_locked() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crow import diff
-from crow.visible import hidden_characters
+from crow.visible import fence, hidden_characters
 from tests.support.page_parts import evaluate
 
 ROWS = """
@@ -139,6 +139,21 @@ def test_letters_of_all_scripts_are_left_as_they_are(tmp_path: Path) -> None:
         assert (count, shown) == (0, letter)
 
 
+VISIBLE = """
+import { plainly, visible } from "page/hidden";
+const main = (texts) => texts.map((text) => [visible(text), plainly(text)]);
+"""
+
+
+def test_a_tab_is_one_in_a_line_and_hidden_in_a_title(tmp_path: Path) -> None:
+    """Whatever else is there; and a joiner behind it joins nothing."""
+    assert evaluate(VISIBLE, ["a\tb", "ä\tb", "a\t\u200db"], tmp_path) == [
+        ["a\tb", "a⟨U+0009⟩b"],
+        ["ä\tb", "ä⟨U+0009⟩b"],
+        ["a\t⟨U+200D⟩b", "a⟨U+0009⟩⟨U+200D⟩b"],
+    ]
+
+
 ANSI = """
 import { PLAIN, styleAfter } from "page/terminal/ansi";
 const main = (texts) => texts.map((text) => styleAfter(text, PLAIN));
@@ -157,3 +172,40 @@ def test_colours_of_output_are_read(tmp_path: Path) -> None:
     assert shown[3]["bg"] == "#0102ff"
     assert (shown[4]["fg"], shown[4]["inverse"]) == (9, True)
     assert shown[5]["fg"] is None
+
+
+FENCES = """
+import { BlockReader, linesOf } from "page/markdown/blocks";
+function main(texts) {
+  return texts.map((text) => new BlockReader(linesOf(text)).read().map((block) => [block.is, block.text]));
+}
+"""
+BITS = (
+    "`",
+    "```",
+    "````",
+    "\n",
+    "\n\n",
+    " ",
+    "\t",
+    "    ",
+    "~~~",
+    "x",
+    "- ",
+    "> ",
+    "#",
+    "\\",
+    "é",
+    "<b>",
+    "\n```\n",
+    "1. ",
+)
+
+
+def test_a_command_between_fences_is_shown_to_its_last_character(tmp_path: Path) -> None:
+    """What a question shows is what will run, whatever the command has in it that Markdown knows."""
+    chance = random.Random(7)
+    drawn = ["".join(chance.choices(BITS, k=chance.randrange(1, 30))) for _ in range(500)]
+    commands = [text.rstrip("\n") for text in drawn if text.strip()]
+    shown = evaluate(FENCES, [fence(command, "sh") for command in commands], tmp_path)
+    assert shown == [[["code", command]] for command in commands]

@@ -121,7 +121,7 @@ export interface Notice {
   severity: string;
   title: string;
   description?: string | null;
-  _meta?: { crow?: { isWait?: boolean; retryIn?: number } } | null;
+  _meta?: { crow?: { isWait?: boolean; retryIn?: number }; steering?: { leftOver?: LeftOver[] } } | null;
 }
 
 export type Update =
@@ -174,6 +174,8 @@ export interface FormField {
   maximum?: number;
   minLength?: number;
   maxLength?: number;
+  minItems?: number;
+  maxItems?: number;
 }
 export interface FormRequest {
   sessionId: SessionId;
@@ -191,13 +193,19 @@ export interface InitializeAnswer {
     promptCapabilities?: { image?: boolean; audio?: boolean; embeddedContext?: boolean };
     sessionCapabilities?: Record<string, unknown>;
   };
-  _meta?: { crow?: { token?: string; cwd?: string } } | null;
+  _meta?: { crow?: { token?: string; cwd?: string; home?: string; page?: string } } | null;
 }
 
 export interface OpenedAnswer {
   sessionId?: SessionId;
   modes?: SessionModes | null;
   configOptions?: ConfigOption[] | null;
+}
+
+/** A message into a turn that ended before the model got it. */
+export interface LeftOver {
+  messageId: string;
+  text: string;
 }
 
 export interface SessionInfo {
@@ -271,7 +279,7 @@ export interface Methods {
   "_crow/inbox": { params: object; result: { sessions: InboxRow[] } };
   "_crow/search": {
     params: { query: string; limit?: number };
-    result: { matches: (SessionInfo & { where: "title" | "text"; parts: { text: string; hit: boolean }[] })[] };
+    result: { matches: (SessionInfo & { where: "title" | "text"; parts: { text: string; hit: boolean }[] })[]; indexing?: boolean };
   };
   "_crow/files": {
     params: { sessionId: SessionId; query: string; limit?: number };
@@ -308,6 +316,11 @@ export interface PromptAnswer {
   stopReason: string;
   _meta?: {
     crow?: { leftOpen?: string };
-    steering?: { leftOver?: { messageId: string; text: string }[] };
+    steering?: { leftOver?: LeftOver[] };
   } | null;
+}
+
+/** What an error that answers a prompt may carry. */
+export interface PromptErrorData {
+  steering?: { leftOver?: LeftOver[] };
 }

@@ -7,7 +7,7 @@
 import { signal } from "@preact/signals";
 import type { InitializeAnswer, Methods } from "./acp";
 import { LOST, Rpc, RpcError, UNKNOWN_METHOD, type Asked } from "./rpc";
-import { credential, dropLink, keepToken } from "./token";
+import { credential, dropLink, keepToken, NotKnown, type Refusal, whyRefused } from "./token";
 
 export type ConnectionState =
   | "connecting" // the first time
@@ -22,14 +22,19 @@ const LONGEST_ANSWER_MS = 1000;
 /** So long without a sign of life, and a new socket is better than this one. */
 const GIVE_UP_MS = 4000;
 const OPENING_MS = 5000;
-const PAUSES_MS = [100, 250, 500, 1000, 2000];
+/** A try that is older when somebody looks may be from before the machine slept: another one is made. */
+const FRESH_MS = 1000;
+/** Between two tries, and no longer than what is shown may be wrong. */
+const PAUSES_MS = [100, 250, 500, 750];
 
-const VERSION = "0.1.0";
+/** This page's version, which is Crow's, and what it was built from: the build defines both. */
+declare const PAGE_VERSION: string;
+declare const PAGE_BUILD: string;
 /** How Crow names this page to other clients, and so how the page knows itself in what Crow says. */
 export const OWN_NAME = "Browser";
 const INITIALIZE = {
   protocolVersion: 1,
-  clientInfo: { name: "crow-page", title: OWN_NAME, version: VERSION },
+  clientInfo: { name: "crow-page", title: OWN_NAME, version: PAGE_VERSION },
   clientCapabilities: {
     session: { notices: {}, compaction: {} },
     elicitation: { form: {} },
@@ -44,9 +49,13 @@ class Connection {
   readonly since = signal(Date.now());
   /** Counts the connections that were initialized: whoever depends on one does its work again when it changes. */
   readonly epoch = signal(0);
+  /** Why Crow refused this page when it last did. */
+  readonly refusal = signal<Refusal>("nothing");
   readonly agent = signal<InitializeAnswer | null>(null);
 
   private socket: WebSocket | null = null;
+  /** The try that is under way. First the server proves itself; there is no socket before it has. */
+  private attempt: { since: number; cancel: AbortController } | null = null;
   private rpc: Rpc | null = null;
   private failures = 0;
   private refusals = 0;
@@ -67,7 +76,7 @@ class Connection {
   }
 
   start(): void {
-    this.connect();
+    void this.connect();
     setInterval(() => this.feelPulse(), 250);
     const look = () => document.visibilityState === "visible" && this.wake();
     document.addEventListener("visibilitychange", look);
@@ -95,8 +104,16 @@ class Connection {
 
   /** Try at once, because somebody looks or says so. */
   wake(): void {
-    if (this.isUsable) this.ping();
-    else if (!this.socket) this.connect();
+    if (this.isUsable) return this.ping();
+    if (this.attempt && Date.now() - this.attempt.since < FRESH_MS) return;
+    this.drop();
+    void this.connect();
+  }
+
+  /** Whether Crow serves another page than this one, as after an upgrade. */
+  get isOutdated(): boolean {
+    const served = this.agent.value?._meta?.crow?.page;
+    return !!served && served !== PAGE_BUILD;
   }
 
   private setState(state: ConnectionState): void {
@@ -105,10 +122,26 @@ class Connection {
     this.since.value = Date.now();
   }
 
-  private connect(): void {
+  private async connect(): Promise<void> {
     clearTimeout(this.retry);
-    const who = credential();
-    if (!who) return this.setState("refused");
+    this.attempt?.cancel.abort();
+    const attempt = (this.attempt = { since: Date.now(), cancel: new AbortController() });
+    try {
+      const who = await credential(attempt.cancel.signal);
+      if (this.attempt !== attempt) return;
+      if (who) return this.open(who);
+      this.attempt = null;
+      this.setState("refused");
+    } catch (error) {
+      if (this.attempt !== attempt) return; // another try is under way
+      this.attempt = null;
+      const isRefused = error instanceof NotKnown;
+      if (isRefused) this.refusal.value = whyRefused();
+      this.failed(isRefused);
+    }
+  }
+
+  private open(who: string): void {
     const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/acp`, ["acp.v1", who]);
     const rpc = new Rpc((text) => socket.readyState === WebSocket.OPEN && socket.send(text), {
       request: (asked) => this.answer(asked),
@@ -136,11 +169,11 @@ class Connection {
   private async initialize(rpc: Rpc): Promise<void> {
     try {
       const answer = await rpc.call("initialize", INITIALIZE);
-      const token = answer._meta?.crow?.token;
-      if (token) keepToken(token);
+      keepToken(answer._meta?.crow?.token);
       this.failures = this.refusals = 0;
       this.heard();
       this.agent.value = answer;
+      this.attempt = null;
       this.setState("open");
       this.epoch.value++;
     } catch {
@@ -149,20 +182,26 @@ class Connection {
   }
 
   private async lost(wasOpen: boolean): Promise<void> {
-    this.socket = null;
+    this.socket = this.attempt = null;
     if (this.state.value !== "refused") this.setState(this.epoch.value ? "lost" : "connecting");
     this.rpc?.end(); // after the state: whoever is told that an answer will not come looks at it
     this.rpc = null;
     this.askedAt = 0;
-    // A handshake that failed says nothing of why. A server that answers otherwise has refused us; once may be chance, if
-    // it has just been started again.
-    if (!wasOpen && (await isServed())) {
+    // A handshake that failed says nothing of why. A server that answers otherwise has refused our link. It has not refused
+    // our token, of which it has just proved that it is known: it may end, or have too many clients.
+    const isRefused = !wasOpen && whyRefused() === "link" && (await isServed());
+    if (isRefused) {
+      this.refusal.value = whyRefused();
       if (dropLink()) return this.connect();
-      if (++this.refusals > 1) return this.setState("refused");
     }
-    if (this.socket) return;
+    if (!this.attempt && !this.isUsable) this.failed(isRefused);
+  }
+
+  /** Try again in a moment; not if this page was refused, which may be chance once, if Crow has just been started again. */
+  private failed(isRefused: boolean): void {
+    if (isRefused && ++this.refusals > 1) return this.setState("refused");
     this.setState(this.epoch.value || this.failures ? "lost" : "connecting");
-    this.retry = setTimeout(() => this.connect(), PAUSES_MS[Math.min(this.failures++, PAUSES_MS.length - 1)]);
+    this.retry = setTimeout(() => void this.connect(), PAUSES_MS[Math.min(this.failures++, PAUSES_MS.length - 1)]);
   }
 
   private async answer(asked: Asked): Promise<unknown> {
@@ -202,13 +241,18 @@ class Connection {
     rpc.call("_crow/ping", {}).then(done, done);
   }
 
-  /** A socket on which nothing comes: closing it may take long, so it is forgotten. */
+  /** A socket on which nothing comes. */
   private abandon(): void {
+    this.drop();
+    void this.lost(true);
+  }
+
+  /** Closing a socket may take long, so it is forgotten. */
+  private drop(): void {
     const socket = this.socket;
     this.socket = null;
-    if (socket) socket.onclose = socket.onmessage = null;
+    if (socket) socket.onopen = socket.onclose = socket.onmessage = null;
     socket?.close();
-    void this.lost(true);
   }
 }
 
@@ -216,11 +260,10 @@ function usable(state: ConnectionState): boolean {
   return state === "open" || state === "silent";
 }
 
-/** Whether Crow answers at this address at all. */
+/** Whether Crow answers at this address at all, and not a proxy in its place. */
 async function isServed(): Promise<boolean> {
   try {
-    await fetch("/", { method: "HEAD", cache: "no-store" });
-    return true;
+    return (await fetch("/", { method: "HEAD", cache: "no-store" })).status < 500;
   } catch {
     return false;
   }

@@ -23,7 +23,12 @@ export function hiddenIn(line: string): [start: number, end: number][] {
   return Array.from(line.matchAll(HIDDEN), (found) => [found.index, found.index + found[0].length]);
 }
 
-/** One line of text in which every hidden character has its visible form: for titles, paths, names. */
+/** A line in which every hidden character has its visible form; tabs are what they are. */
+export function visible(line: string): string {
+  return ASCII.test(line) ? line : line.replace(HIDDEN, named);
+}
+
+/** The same for titles, paths and names, in which tabs and ends of lines are hidden characters too. */
 export function plainly(text: string): string {
-  return ASCII.test(text) ? text : text.replace(/[\t\r\n]/g, named).replace(HIDDEN, named);
+  return visible(text).replace(/[\t\r\n]/g, named);
 }

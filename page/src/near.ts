@@ -25,7 +25,7 @@ export function whenNear(element: Element, listener: Listener, margin = 800): ()
 }
 
 /** When the browser has nothing better to do. */
-export function whenIdle(work: () => void): void {
+export function whenIdle(work: () => unknown): void {
   if ("requestIdleCallback" in window) requestIdleCallback(work, { timeout: 500 });
   else setTimeout(work, 50);
 }

@@ -5,6 +5,8 @@ import type { Methods } from "./acp";
 
 export const UNKNOWN_METHOD = -32601;
 export const AUTH_REQUIRED = -32000;
+/** What cannot be done now, such as a second turn at once; what is no valid request; a session that is not open here. */
+const NOT_TAKEN = [-32600, -32602, -32002];
 /** A request of ours that nobody can answer any more, because the connection is gone. */
 export const LOST = -1;
 
@@ -16,6 +18,11 @@ export class RpcError extends Error {
   ) {
     super(message);
   }
+}
+
+/** Whether Crow refused a request before it did anything of it. */
+export function isNotTaken(error: unknown): boolean {
+  return error instanceof RpcError && NOT_TAKEN.includes(error.code);
 }
 
 /** What is said of something that was thrown. */

@@ -9,11 +9,13 @@ export function recall<T>(key: string, otherwise: T): T {
   }
 }
 
-export function remember(key: string, value: unknown): void {
+/** False if the browser did not take it. */
+export function remember(key: string, value: unknown): boolean {
   try {
     if (value === null || value === "") localStorage.removeItem(`crow.${key}`);
     else localStorage.setItem(`crow.${key}`, JSON.stringify(value));
+    return true;
   } catch {
-    // Nothing to do about it: the value holds until the page is closed.
+    return false; // nothing to do about it: the value holds until the page is closed
   }
 }

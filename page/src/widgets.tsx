@@ -3,11 +3,16 @@
 
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { DiffItem, FileDiff, SessionId } from "./acp";
+import type { DiffItem, FileDiff, Methods, SessionId } from "./acp";
 import { crow } from "./connection";
 import { fetched } from "./fetched";
-import { whenNear } from "./near";
+import type { FormQuestion } from "./model/questions";
+import type { Outgoing } from "./model/outbox";
+import type { Session } from "./model/session";
+import type { Message } from "./model/transcript";
+import { whenIdle, whenNear } from "./near";
 import type { TerminalFeed } from "./terminal_feed";
+import type { Arming } from "./view/arming";
 
 /** A person's words about a line: of which file, its number, the words, and the line itself. */
 export type OnComment = (path: string, line: number, words: string, quoted: string) => void;
@@ -28,8 +33,10 @@ export interface TerminalViewProps {
   sessionId: SessionId;
   toolCallId: string;
   feed: TerminalFeed;
-  /** The command, for the terminal's name. */
+  /** The command in one line, for the terminal's name. */
   title: string;
+  /** The command as it was given, where the title does not say all of it. */
+  command?: string | undefined;
   /** Whether it still runs; if left out, until the feed has its end. */
   running?: boolean | undefined;
   /** What it printed, as text, for a command of which no raw output came (a session that was loaded). */
@@ -43,21 +50,66 @@ export interface ChangesPanelProps {
   onComment: OnComment;
 }
 
-/** A component that is fetched when it is first drawn. `Before` stands in its place until it is there. */
+export interface FormViewProps {
+  question: FormQuestion;
+  arming: Arming;
+}
+
+export interface WaitingProps {
+  session: Session;
+  messages: Outgoing[];
+}
+
+export interface CopyingProps {
+  message: Message;
+}
+
+export interface UndoDialogProps {
+  session: Session;
+  preview: Methods["_crow/undo"]["result"];
+  onClose: () => void;
+}
+
+export interface SetupProps {
+  /** What the model that is set up said, where there is one. */
+  reason?: string;
+  /** Called once a way was taken and is good. */
+  onDone: () => void;
+  onLater?: () => void;
+}
+
+/**
+ * A component that is fetched when it is first drawn. `Before` stands in its place until it is there, and is busy: nobody
+ * can answer a question about a change that is not shown.
+ */
 function lazy<P extends object>(fetch: () => Promise<ComponentType<P>>, Before: ComponentType<P>): ComponentType<P> {
   let loaded: ComponentType<P> | undefined;
   return function Lazy(props: P): JSX.Element {
     const [Component, setComponent] = useState<ComponentType<P> | undefined>(() => loaded);
+    const [hasFailed, setFailed] = useState(false);
     useEffect(() => {
       if (Component) return;
       // Not asked is whether it is loaded: another may have fetched it since this one was drawn.
+      const gone = new AbortController();
       const show = (component: ComponentType<P>) => {
         loaded = component;
-        setComponent(() => component);
+        if (!gone.signal.aborted) setComponent(() => component);
       };
-      fetch().then(show, () => undefined); // Crow is not reached: the plain text stays, until the next time
+      fetched(fetch, { signal: gone.signal, onFailure: () => setFailed(true) }).then(show, () => undefined);
+      return () => gone.abort();
     }, [crow.epoch.value]);
-    return Component ? <Component {...props} /> : <Before {...props} />;
+    if (Component) return <Component {...props} />;
+    return (
+      <div aria-busy="true">
+        <Before {...props} />
+        {hasFailed && crow.isUsable && (
+          // Crow may be another version since it was started again, which has other files.
+          <p class="quiet" role="alert">
+            A part of this page could not be fetched. <button class="link" onClick={() => location.reload()}>Load the page again</button>
+          </p>
+        )}
+      </div>
+    );
   };
 }
 
@@ -71,10 +123,38 @@ export const TerminalView = lazy<TerminalViewProps>(
   ({ feed }) => <pre class="plain">{feed.text.slice(-2000)}</pre>,
 );
 
+const seldom = () => import("./seldom");
+
+/** Fetches what opens by a key, once the page is drawn: it shall be there at once, also while Crow is not. */
+export function prefetchSeldom(): void {
+  whenIdle(() => seldom().catch(() => undefined)); // what fails now is fetched when it is needed
+}
+
 export const ChangesPanel = lazy<ChangesPanelProps>(
-  async () => (await import("./changes/panel")).ChangesPanel,
+  async () => (await seldom()).ChangesPanel,
   () => <p class="quiet">…</p>,
 );
+
+export const FormView = lazy<FormViewProps>(
+  async () => (await seldom()).FormView,
+  ({ question }) => <h2 class="question-title">{question.request.message}</h2>,
+);
+
+export const Setup = lazy<SetupProps>(
+  async () => (await seldom()).Setup,
+  ({ reason }) => <p class="quiet">{reason}</p>,
+);
+
+const Nothing = () => <></>;
+export const UndoDialog = lazy<UndoDialogProps>(async () => (await seldom()).UndoDialog, Nothing);
+export const Meters = lazy<{ session: Session }>(async () => (await seldom()).Meters, Nothing);
+export const Plan = lazy<{ session: Session }>(async () => (await seldom()).Plan, Nothing);
+export const TurnEnd = lazy<{ session: Session }>(async () => (await seldom()).TurnEnd, Nothing);
+export const Waiting = lazy<WaitingProps>(async () => (await seldom()).Waiting, Nothing);
+export const Copying = lazy<CopyingProps>(async () => (await seldom()).Copying, Nothing);
+export const Palette = lazy<object>(async () => (await seldom()).Palette, Nothing);
+export const NewSession = lazy<object>(async () => (await seldom()).NewSession, Nothing);
+export const Help = lazy<object>(async () => (await seldom()).Help, Nothing);
 
 /**
  * Colours the code in an element, in place, once that comes near to what is seen: text nodes become spans with the classes
@@ -84,6 +164,7 @@ export function highlight(element: HTMLElement, language: string): void {
   const off = whenNear(element, (isNear) => {
     if (!isNear) return;
     off();
-    void fetched(() => import("./highlight/highlight")).then((module) => module.highlight(element, language));
+    const colour = (module: typeof import("./highlight/highlight")) => module.highlight(element, language);
+    fetched(() => import("./highlight/highlight")).then(colour, () => undefined); // without colours it can be read too
   });
 }

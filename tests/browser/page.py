@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog
 from tests.browser.chromium import chromium, needed
 from tests.support.patience import DEADLINE
 from tests.support.warm import CROW, warm
-from tests.support.web import Web
+from tests.support.web import Json, Web
 
 WIDE = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 800}
@@ -22,6 +23,13 @@ document.addEventListener("securitypolicyviolation", (event) =>
     console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
 """
 """Some things that a page's policy forbids are kept quiet otherwise."""
+AGE_WHAT_WAITS = """() => {
+    const key = Object.keys(localStorage).find((key) => key.includes("outbox."));
+    const kept = JSON.parse(localStorage.getItem(key));
+    const aged = kept.map((one, index) => ({ ...one, id: `${Date.now() - 3_700_000}.${index}` }));
+    localStorage.setItem(key, JSON.stringify(aged));
+}"""
+"""What waits to be sent was written more than an hour ago; seen by the page that is loaded next."""
 PATIENCE = float(os.environ.get("CROW_BROWSER_PATIENCE", DEADLINE)) * 1000
 """Milliseconds that only a hang lasts; whoever writes a test sets less, to see sooner what is wrong."""
 expect.set_options(timeout=PATIENCE)
@@ -38,6 +46,28 @@ def crow_web(folder: Path, *arguments: str, **more: Any) -> Generator[Web]:
         web.close()
 
 
+@asynccontextmanager
+async def restarted(web: Web, *arguments: str) -> AsyncIterator[Web]:
+    """The same `crow web` again, on its port, as after a crash."""
+    again = await asyncio.to_thread(Web, web.folder, "--port", str(web.port), *arguments, program=warm(CROW))
+    try:
+        yield again
+    finally:
+        await asyncio.to_thread(again.close)
+
+
+async def until(
+    condition: Callable[[], Awaitable[object]], what: str, do: Callable[[], Awaitable[object]] | None = None
+) -> None:
+    """Waits for what a locator cannot be asked for; `do` is done again and again meanwhile."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not await condition():
+        assert time.monotonic() < end, f"{what}: did not come true"
+        if do is not None:
+            await do()
+        await asyncio.sleep(0.02)
+
+
 class Visit:
     """One page in a browser, and all that went wrong in it."""
 
@@ -45,6 +75,9 @@ class Visit:
         self.page = page
         self.web = web
         self.faults: list[str] = []
+        self.expected = ["WebSocket connection to", "net::ERR_"]
+        """Words of errors that are no faults: a socket that cannot be connected is what some tests are about."""
+        self.expects_dialogs = False
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         page.on("console", self._said)
@@ -52,12 +85,12 @@ class Visit:
         page.on("request", self._requested)
 
     def _said(self, message: ConsoleMessage) -> None:
-        """A socket that cannot be connected is what some tests are about. All else that is an error is one."""
-        expected = ("WebSocket connection to", "net::ERR_")
-        if message.type == "error" and not any(words in message.text for words in expected):
+        if message.type == "error" and not any(words in message.text for words in self.expected):
             self.faults.append(f"console: {message.text}")
 
     async def _asked(self, dialog: Dialog) -> None:
+        if self.expects_dialogs:
+            return
         self.faults.append(f"dialog: {dialog.message}")
         await dialog.dismiss()
 
@@ -84,9 +117,15 @@ class Visit:
         """What the person has said."""
         return self.transcript.locator(".said")
 
-    async def open(self) -> None:
-        """By the link that was printed; nothing of it stays in the address."""
-        await self.page.goto(f"{self.web.origin}/#link={self.web.link}")
+    async def another(self) -> "Visit":
+        """A page that is still empty, in the same browser; its faults count as faults of this visit."""
+        other = Visit(await self.page.context.new_page(), self.web)
+        other.faults = self.faults
+        return other
+
+    async def open(self, link: str = "") -> None:
+        """By the link that was printed, or by another one; nothing of it stays in the address."""
+        await self.page.goto(link or f"{self.web.origin}/#link={self.web.link}")
         await self.connected()
         assert "link" not in self.page.url
 
@@ -110,12 +149,13 @@ class Visit:
 
 
 @asynccontextmanager
-async def visiting(web: Web, browser: Browser, **options: Any) -> AsyncIterator[Visit]:
+async def visiting(web: Web, browser: Browser, *, link: str = "", **options: Any) -> AsyncIterator[Visit]:
+    """A page, opened by the link that was printed or by another one. The test fails with what went wrong in it."""
     context = await browser.new_context(**{"viewport": WIDE, **options})
     try:
         await context.add_init_script(TELL_OF_POLICY)
         visit = Visit(await context.new_page(), web)
-        await visit.open()
+        await visit.open(link)
         yield visit
         assert not visit.faults, "\n".join(visit.faults)
     finally:
@@ -132,4 +172,31 @@ def in_browser(web: Web, story: Callable[[Visit], Coroutine[Any, Any, None]], **
     asyncio.run(play())
 
 
-__all__ = ["PHONE", "WIDE", "BrowserContext", "Visit", "crow_web", "expect", "in_browser", "visiting"]
+def ask_in_sessions(web: Web, prompts: Sequence[str]) -> None:
+    """Begins a session with each prompt, by a client that leaves once all of them have asked with a form."""
+    with web.connect(web.token()) as client:
+        client.initialize(clientCapabilities={"elicitation": {"form": {}}})
+        for prompt in prompts:
+            session = client.new_session(web.workspace)
+            client.start_prompt(prompt)
+            client.wait_for(lambda message, session=session: _is_form_of(session, message))
+
+
+def _is_form_of(session: str, message: Json) -> bool:
+    return message.get("method") == "elicitation/create" and message["params"]["sessionId"] == session
+
+
+__all__ = [
+    "AGE_WHAT_WAITS",
+    "PHONE",
+    "WIDE",
+    "BrowserContext",
+    "Visit",
+    "ask_in_sessions",
+    "crow_web",
+    "expect",
+    "in_browser",
+    "restarted",
+    "until",
+    "visiting",
+]

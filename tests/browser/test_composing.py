@@ -5,16 +5,16 @@ from pathlib import Path
 from playwright.async_api import FilePayload
 
 from tests.browser.page import Visit, crow_web, expect, in_browser
-from tests.support.scripts import DONE, edit, reply, run, say
+from tests.support.scripts import DONE, allowing, call, edit, reply, run, say
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da63fccf"
     "c0500f0004850180a9a4d4f50000000049454e44ae426082"
 )
-DROP = """(form) => {
+DROP = """(place) => {
     const data = new DataTransfer();
     data.items.add(new File(["from a drop"], "dropped.txt", {type: "text/plain"}));
-    form.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+    place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
 }"""
 PASTE = """(area) => {
     const data = new DataTransfer();
@@ -33,13 +33,16 @@ def test_files_go_along_by_picker_paste_drop_and_name(tmp_path: Path) -> None:
             picked: FilePayload = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
             await page.get_by_label("Files", exact=True).set_input_files([picked])
             await visit.composer.evaluate(PASTE)
-            await page.locator("form.composer").evaluate(DROP)
+            await visit.transcript.evaluate(DROP)
             attached = page.get_by_role("list", name="Attachments").get_by_role("listitem")
             await expect(attached).to_have_text([" dot.png", " pasted.md", " dropped.txt"])
             await page.get_by_role("button", name="Remove pasted.md").click()
+            await page.reload()
+            await visit.connected()
+            await expect(attached).to_have_text([" dot.png", " dropped.txt"])  # drafts are kept, with what is in them
             await visit.composer.press_sequentially("look at @not")
             await expect(page.get_by_role("listbox", name="Suggestions")).to_contain_text("notes.md")
-            await visit.composer.press("Enter")
+            await page.get_by_role("option", name="notes.md").click()
             await expect(visit.composer).to_have_value("look at @notes.md ")
             await visit.composer.press("Enter")
             await visit.idle()
@@ -55,8 +58,7 @@ def test_files_go_along_by_picker_paste_drop_and_name(tmp_path: Path) -> None:
 
 def test_a_turn_is_taken_back_after_a_look_at_what_that_changes(tmp_path: Path) -> None:
     script = reply(edit("a.txt", "one", "two")) + reply(run("true")) + DONE
-    rule = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
-    with crow_web(tmp_path, script=script, config=rule) as web:
+    with crow_web(tmp_path, script=script, config=allowing("terminal")) as web:
         (web.workspace / "a.txt").write_text("one\n")
 
         async def story(visit: Visit) -> None:
@@ -120,5 +122,92 @@ def test_a_command_that_ended_before_is_shown_as_a_terminal(tmp_path: Path) -> N
             await visit.page.reload()
             await expect(visit.transcript.locator(".command")).to_contain_text("out")
             await expect(visit.transcript.locator(".command")).to_contain_text("exit 4")
+
+        in_browser(web, story)
+
+
+def test_one_file_that_is_refused_is_named_beside_others_that_are_not(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            names = ("bytes.bin", "words.txt")
+            files: list[FilePayload] = [
+                {"name": name, "mimeType": "", "buffer": text}
+                for name, text in zip(names, (b"\xff\x00", b"ok"), strict=True)
+            ]
+            await visit.page.get_by_label("Files", exact=True).set_input_files(files)
+            attached = visit.page.get_by_role("list", name="Attachments").get_by_role("listitem")
+            await expect(attached).to_have_text([" words.txt"])
+            await expect(visit.page.get_by_role("alert")).to_contain_text("bytes.bin")
+
+        in_browser(web, story)
+
+
+def test_a_picture_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.page.evaluate("() => { Blob.prototype.arrayBuffer = () => Promise.reject(new Error('gone')); }")
+            picked: FilePayload = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
+            await visit.page.get_by_label("Files", exact=True).set_input_files([picked])
+            await expect(visit.page.get_by_role("alert")).to_have_text("dot.png cannot be read.")
+
+        in_browser(web, story)
+
+
+def test_a_long_plan_leaves_room_for_what_is_asked_and_for_the_composer(tmp_path: Path) -> None:
+    steps = [{"content": f"Step {number}", "status": "completed" if number < 30 else "pending"} for number in range(50)]
+    script = reply(call("plan", entries=steps), run("echo one\n" * 60)) + DONE
+    with crow_web(tmp_path, script=script) as web:
+        (web.workspace / "notes.md").write_text("some notes\n")
+
+        async def story(visit: Visit) -> None:
+            page = visit.page
+            await visit.begin()
+            await visit.say("plan it")
+            await page.locator(".plan summary").click()
+            for height in (800, 430):  # the second with a keyboard over the page
+                await page.set_viewport_size({"width": 390, "height": height})
+                await expect(visit.question.get_by_text("May this command run?")).to_be_in_viewport(ratio=1)
+                await expect(visit.composer).to_be_in_viewport(ratio=1)
+                await visit.question.get_by_role("button", name="Reject").click(trial=True)
+                await visit.composer.click(trial=True)
+            await page.set_viewport_size({"width": 390, "height": 800})
+            await visit.composer.press_sequentially("@not")
+            await page.get_by_role("option", name="notes.md").click()
+            await expect(visit.composer).to_have_value("@notes.md ")
+            await visit.question.get_by_role("button", name="Reject").click()
+            await visit.question.get_by_role("button", name="Skip").click()
+            await visit.idle()
+            await page.locator(".plan summary").click()
+            await page.locator(".plan summary").click()
+            await expect(page.get_by_text("Step 30", exact=True).last).to_be_in_viewport(ratio=1)
+            await expect(page.get_by_text("Step 49", exact=True)).not_to_be_in_viewport()
+
+        in_browser(web, story)
+
+
+def test_a_session_that_is_deleted_leaves_nothing_in_the_browser(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            page = visit.page
+            await visit.begin()
+            await visit.say("first")
+            await visit.idle()
+            await visit.composer.fill("a secret draft")
+            address = page.url
+            visit.expects_dialogs = True
+            page.once("dialog", lambda dialog: dialog.accept())
+            await page.locator(".row").hover()
+            await page.get_by_role("button", name="Delete first").click()
+            await expect(page.locator(".row")).to_have_count(0)
+            assert "secret" not in await page.evaluate("JSON.stringify(localStorage)")
+            await page.goto(address)
+            await page.reload()
+            await visit.connected()
+            await expect(page.get_by_text("This session is no longer there.")).to_be_visible()
 
         in_browser(web, story)

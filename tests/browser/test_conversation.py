@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.browser.page import Visit, crow_web, expect, in_browser
-from tests.support.scripts import DONE, edit, reply, run, say
+from tests.support.scripts import DONE, allowing, edit, reply, run, say
 
 EDIT = reply(
     "{ thought = 'A small change.' }",
@@ -11,7 +11,7 @@ EDIT = reply(
     edit("notes.txt", "one", "two"),
 ) + reply(say("All `done`."))
 
-ALLOWED = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
+ALLOWED = allowing("terminal")
 
 
 def test_a_change_is_asked_about_made_and_shown(tmp_path: Path) -> None:
@@ -102,6 +102,24 @@ def test_a_message_goes_into_the_running_turn_and_the_turn_is_stopped(tmp_path: 
             await expect(visit.transcript.locator(".call.is-failed")).to_be_visible()
             # The model did not get it: it is offered again.
             await expect(visit.composer).to_have_value("and use tabs")
+            await expect(visit.messages).to_have_text(["You:wait"])
+
+        in_browser(web, story)
+
+
+def test_a_message_that_came_too_late_does_not_take_the_place_of_the_next(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=reply(run("sleep 600")) + DONE, config=ALLOWED) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("wait")
+            await expect(visit.transcript.locator(".call.is-in_progress")).to_be_visible()
+            await visit.say("and use tabs")
+            await expect(visit.messages).to_have_count(2)
+            await visit.composer.fill("half a thought")
+            await visit.page.get_by_role("status").get_by_role("button", name="Stop").click()
+            await visit.idle()
+            await expect(visit.composer).to_have_value("and use tabs\n\nhalf a thought")
 
         in_browser(web, story)
 
@@ -117,5 +135,21 @@ def test_commands_and_files_are_completed(tmp_path: Path) -> None:
             await expect(visit.composer).to_have_value("/context ")
             await visit.composer.press("Enter")
             await expect(visit.messages).to_have_text(["You:/context"])
+
+        in_browser(web, story)
+
+
+def test_a_key_that_is_refused_is_said_and_nothing_else_is_used_instead(tmp_path: Path) -> None:
+    """Also by somebody who tried Crow without a key before: the scripted model of then must not answer now."""
+    with crow_web(tmp_path, script=reply("{ fail = { status = 401, message = 'expired key' } }") + DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.page.evaluate("localStorage.setItem('crow.method', JSON.stringify('crow-demo'))")
+            await visit.say("hello")
+            setup = visit.page.get_by_label("Set up a model")
+            await expect(setup).to_contain_text("expired key")
+            await expect(setup).not_to_contain_text("No model is set up yet")
+            await expect(visit.transcript.locator(".is-agent")).to_have_count(0)
 
         in_browser(web, story)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.browser.page import Visit, crow_web, expect, in_browser
+from tests.browser.page import Visit, crow_web, expect, in_browser, until
 from tests.support.scripts import DONE, call, edit, reply, run, say
 
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -55,8 +55,11 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
             folded = visit.transcript.locator(
                 'details:not([open]) > summary, .call-head[aria-expanded="false"]:enabled'
             )
-            while await folded.count():
-                await folded.first.click()
+
+            async def is_unfolded() -> bool:
+                return await folded.count() == 0
+
+            await until(is_unfolded, "all is unfolded", folded.first.click)
             await expect(visit.transcript.locator(".command")).to_contain_text("done")
             await page.keyboard.press("Escape")
             # Each is there, as text.

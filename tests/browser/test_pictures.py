@@ -72,6 +72,7 @@ def test_six_views_can_be_pictured(tmp_path: Path) -> None:
             await visit.begin(project)
             await visit.say("A test fails. Can you mend it?")
             await expect(visit.question.locator(".add")).to_contain_text("the oldest")
+            await expect(visit.question.get_by_role("button", name="Reject")).to_be_enabled()
             await take("question")
             await visit.question.get_by_role("button", name="Allow once").click()
             await visit.idle()
@@ -97,6 +98,7 @@ def test_six_views_can_be_pictured(tmp_path: Path) -> None:
             await take("inbox")
             await page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
             await expect(visit.question.get_by_role("button", name="Reject")).to_be_in_viewport()
+            await expect(visit.question.get_by_role("button", name="Reject")).to_be_enabled()
             await take("phone")
 
         in_browser(web, story, viewport=SIZE)

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.page import Visit, crow_web, expect, in_browser
-from tests.support.scripts import DONE, edit, reply, run, say
+from tests.browser.page import PHONE, Visit, crow_web, expect, in_browser
+from tests.support.scripts import DONE, allowing, edit, reply, run, say
 
 NAPS = 20
-ALLOWED = "".join(f'[[permission.rules]]\ntool = "{tool}"\ndecision = "allow"\n' for tool in ("terminal", "edit"))
-PHONE = {"width": 420, "height": 860}
 
 
 def words_of(step: int) -> str:
@@ -39,7 +37,7 @@ def said(text: str) -> list[str]:
 @pytest.mark.slow
 def test_after_twenty_naps_in_a_turn_the_talk_is_what_is_exported(tmp_path: Path) -> None:
     chance = random.Random(20)
-    with crow_web(tmp_path, script=script(), config=ALLOWED) as web:
+    with crow_web(tmp_path, script=script(), config=allowing("terminal", "edit")) as web:
         (web.workspace / "a.txt").write_text("k0\n")
 
         async def story(visit: Visit) -> None:
@@ -50,7 +48,7 @@ def test_after_twenty_naps_in_a_turn_the_talk_is_what_is_exported(tmp_path: Path
                 await expect(visit.transcript.locator(".call.is-in_progress")).to_contain_text(f"go{nap}")
                 if nap == NAPS // 2:
                     await scroller.evaluate("(element) => element.scrollTo(0, 300)")
-                    await asyncio.sleep(0.5)
+                    await expect(visit.page.get_by_role("button", name="To the end")).to_be_visible()
                     place = await scroller.evaluate("(element) => element.scrollTop")
                 await visit.page.context.set_offline(True)
                 await expect(visit.page.locator('.app:not([data-connection="open"])')).to_be_attached()

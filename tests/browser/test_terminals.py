@@ -2,10 +2,19 @@
 
 from pathlib import Path
 
-from tests.browser.page import Visit, crow_web, expect, in_browser
-from tests.support.scripts import DONE, reply, run, say
+from playwright.async_api import Locator
 
-ALLOWED = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
+from tests.browser.page import Visit, crow_web, expect, in_browser, until
+from tests.support.scripts import DONE, allowing, reply, run, say
+
+ALLOWED = allowing("terminal")
+
+
+async def is_readable(text: Locator) -> None:
+    """Plain output has the colour of the terminal's text, and not that of what is behind it."""
+    both = "(text) => [text.querySelector('.out-block'), text.closest('.command')]"
+    block, terminal = await text.evaluate(f"(text) => ({both})(text).map((one) => getComputedStyle(one).color)")
+    assert block == terminal
 
 
 def test_a_failed_command_is_shown_in_colours_with_its_exit_code(tmp_path: Path) -> None:
@@ -26,6 +35,23 @@ def test_a_failed_command_is_shown_in_colours_with_its_exit_code(tmp_path: Path)
             )
             shown = {text: colour for text, colour in colours if text}
             assert len({shown["red"], shown["green"], shown["plain"]}) == 3, shown
+
+        in_browser(web, story)
+
+
+def test_a_command_of_many_lines_can_be_read_whole_once_it_ran(tmp_path: Path) -> None:
+    command = "cat <<'EOF'\n" + "".join(f"<b>{number}</b> \tof a long text\n" for number in range(60)) + "EOF\nexit 1"
+    with crow_web(tmp_path, script=reply(run(command)) + DONE, config=ALLOWED) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("run it")
+            for _ in ("live", "loaded"):
+                await visit.idle()
+                whole = visit.transcript.get_by_label("Command", exact=True)
+                await expect(whole).to_have_text(command, use_inner_text=True)
+                await visit.page.reload()
+                await visit.connected()
 
         in_browser(web, story)
 
@@ -88,11 +114,18 @@ def test_all_of_a_long_output_is_shown_piece_by_piece(tmp_path: Path) -> None:
             await command.get_by_role("button", name="All output").click()
             await expect(command.get_by_text("line 1 of many", exact=False).first).to_be_visible()
             text = command.locator(".terminal-text")
-            while "so far" in await command.get_by_role("status").inner_text():
+            await is_readable(text)
+            status = command.get_by_role("status")
+
+            async def to_the_end() -> None:
                 await text.evaluate("(element) => element.scrollTo(0, element.scrollHeight)")
-                await visit.page.wait_for_timeout(20)
-            await expect(command.get_by_role("status")).to_have_text("100,000 lines")
-            await text.evaluate("(element) => element.scrollTo(0, element.scrollHeight)")
+
+            async def is_whole() -> bool:
+                return "so far" not in await status.inner_text()
+
+            await until(is_whole, "all lines were fetched", to_the_end)
+            await expect(status).to_have_text("100,000 lines")
+            await to_the_end()
             await expect(text.locator(".out-block").last).to_contain_text("line 100000 of many")
             assert await text.locator(".out-block.built").count() < 12
 
@@ -109,6 +142,7 @@ def test_a_session_that_is_loaded_shows_what_a_command_printed(tmp_path: Path) -
             await visit.page.reload()
             command = visit.transcript.locator(".command")
             await expect(command.locator(".terminal-text")).to_contain_text("printed")
+            await is_readable(command.locator(".terminal-text"))
             await expect(command.locator(".chip")).to_have_text("exit 2")
 
         in_browser(web, story)
@@ -165,9 +199,12 @@ def test_terminals_that_are_far_away_are_taken_away(tmp_path: Path) -> None:
             first, last = visit.transcript.locator(".command").first, visit.transcript.locator(".command").last
             await expect(last.locator(".xterm-rows")).to_contain_text("number 11")
             assert await terminals.count() < 10
-            while await first.locator(".xterm-rows").count() == 0:
+
+            async def up() -> None:
                 await visit.page.locator(".scroller").evaluate("(element) => element.scrollBy(0, -600)")
-                await visit.page.wait_for_timeout(50)
+
+            await until(first.locator(".xterm-rows").count, "the first terminal is drawn", up)
+            await first.scroll_into_view_if_needed()  # a terminal out of sight draws nothing
             await expect(first.locator(".xterm-rows")).to_contain_text("number 0")
             await expect(last.locator(".xterm-rows")).to_have_count(0)
 

@@ -123,15 +123,18 @@ function FileRow({ sessionId, file, root, revision, isOpen, toggle, onComment }:
         </span>
         <Counts added={file.added} removed={file.removed} />
       </button>
-      {isOpen && <FileChanges sessionId={sessionId} file={file} revision={revision} onComment={onComment} />}
+      {isOpen && <FileChanges sessionId={sessionId} file={file} name={path} revision={revision} onComment={onComment} />}
     </li>
   );
 }
 
-type ChangesProps = Pick<RowProps, "sessionId" | "file" | "revision" | "onComment">;
+interface ChangesProps extends Pick<RowProps, "sessionId" | "file" | "revision" | "onComment"> {
+  /** Its path as the row has it. */
+  name: string;
+}
 
 /** The diff of one file; while a newer one is fetched, the last one stays. */
-function FileChanges({ sessionId, file, revision, onComment }: ChangesProps): JSX.Element {
+function FileChanges({ sessionId, file, name, revision, onComment }: ChangesProps): JSX.Element {
   const [items, setItems] = useState<FileDiff[] | null>(null);
   const [trouble, setTrouble] = useState("");
   const shown = useRef("");
@@ -160,7 +163,7 @@ function FileChanges({ sessionId, file, revision, onComment }: ChangesProps): JS
   if (trouble && !items) return <p class="quiet">This diff cannot be shown: {trouble}</p>;
   if (!items) return <p class="quiet">…</p>;
   if (items.length === 0) return <p class="quiet">It is as it was before the session.</p>;
-  return <DiffView items={items} onComment={onComment} />;
+  return <DiffView items={items.map((item) => ({ ...item, path: name }))} onComment={(_, ...said) => onComment(file.path, ...said)} />;
 }
 
 /** The folder that all paths are in, with its slash. */

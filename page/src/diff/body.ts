@@ -1,13 +1,14 @@
 // Draws the lines of one file's diff, by itself and not with Preact: rows are made in slices, when they come near to what
 // is seen, so that a diff of any length opens at once.
 
-import { fetched } from "../fetched";
-import type { Token } from "../highlight/highlight";
-import { whenIdle, whenNear } from "../near";
+import { whenNear } from "../near";
+import { Colours } from "./colours";
 import { openComment } from "./comment";
-import { type Item, type Piece, type Row, piecesOf, rowAt, slices, withoutBlanks } from "./model";
-import { body, type Marks, paint } from "./paint";
-import { differingWords, type Span } from "./words";
+import { DIFF_KEYS } from "./keys";
+import { type Item, type Piece, piecesOf, type Side, type Slice, slices, withoutBlanks } from "./model";
+import { body } from "./paint";
+import { note, RowMaker } from "./rows";
+import { Walker } from "./walking";
 
 export interface BodyOptions {
   beside: boolean;
@@ -22,37 +23,33 @@ export interface BodyOptions {
   onWhole: () => void;
 }
 
-type Rows = Extract<Piece, { kind: "rows" }>;
-type Side = "old" | "new";
-
-/** Rows above which a diff is folded, and how many are shown then. */
+/** Rows above which a diff is folded. */
 const LARGE = 400;
+/** Rows that are shown of a folded diff, and built at once of any. */
 const FIRST = 100;
-const LONG_LINE = 4000;
-/** Characters that are highlighted as a whole; above that, slice by slice. */
-const WHOLE_TEXT = 50_000;
 
 export class DiffBody {
   private accepted: ReadonlySet<number> | undefined;
   private readonly off = new Set<() => void>();
-  private readonly pieces = new Map<HTMLElement, Rows>();
-  private readonly words = new Map<string, [Span[], Span[]] | null>();
-  private readonly tokens = new Map<string, Promise<Token[][] | null>>();
-  private readonly returns: boolean[];
-  private isGone = false;
+  private readonly pieces = new Map<HTMLElement, Slice>();
+  private readonly rows: RowMaker;
+  private readonly colours: Colours;
+  private readonly walker: Walker;
 
   constructor(
     private readonly host: HTMLElement,
     private readonly items: readonly Item[],
     private readonly options: BodyOptions,
   ) {
-    this.returns = items.map((item) => lineEnds(item) === "mixed");
+    this.rows = new RowMaker(items, options.beside);
+    this.colours = new Colours(this.rows);
+    this.walker = new Walker(host, this.pieces, (element) => this.build(element));
     this.draw();
   }
 
   /** Ends all that waits, so that nothing is drawn any more. */
   end(): void {
-    this.isGone = true;
+    this.colours.end();
     for (const off of this.off) off();
     this.off.clear();
   }
@@ -80,6 +77,16 @@ export class DiffBody {
     if (shown < total) nodes.push(this.more(total - shown));
     if (blanks && pieces.every((piece) => piece.kind !== "rows" || piece.part.same)) nodes.push(note("Only blanks differ."));
     this.host.replaceChildren(...nodes);
+    this.buildFirst();
+  }
+
+  /** Builds the rows that are seen first at once; the others are built when they come near. */
+  private buildFirst(): void {
+    let built = 0;
+    for (const [element, piece] of this.pieces) {
+      if ((built += piece.count) > FIRST) break;
+      this.build(element);
+    }
   }
 
   private more(left: number): HTMLElement {
@@ -126,7 +133,7 @@ export class DiffBody {
       const elements = slices(piece.item, piece.part, piece.at, piece.count, -1).map((slice) => this.element(slice));
       button.replaceWith(...elements);
       const first = elements[0];
-      if (first) this.firstRow(first)?.focus({ preventScroll: true });
+      if (first) this.walker.firstRow(first)?.focus({ preventScroll: true });
     };
     return button;
   }
@@ -136,142 +143,11 @@ export class DiffBody {
     const piece = this.pieces.get(element);
     const item = piece && this.items[piece.item];
     if (!piece || !item || element.classList.contains("built")) return;
-    const rows: Node[] = [];
-    if (piece.isFirst && this.options.choices) rows.push(this.choice(piece.change));
-    for (let index = 0; index < piece.count; index += 1) {
-      const row = rowAt(piece.part, piece.at + index, this.options.beside);
-      const line = this.options.beside ? this.besideRow(piece, item, row) : this.row(piece, item, row);
-      if (!piece.part.same && piece.at + index === 0) line.dataset.change = String(piece.change);
-      rows.push(line);
-      if (endsFile(item, row)) rows.push(note("No newline at end of file", "gap"));
-    }
+    const choice = piece.isFirst && this.options.choices ? [this.choice(piece.change)] : [];
     element.classList.add("built");
-    element.replaceChildren(...rows);
+    element.replaceChildren(...choice, ...this.rows.rowsOf(piece, item));
     this.mark(element, piece);
-    this.colour(element, piece, item);
-  }
-
-  private row(piece: Rows, item: Item, row: Row): HTMLElement {
-    const line = document.createElement("div");
-    line.className = `l ${row.kind}`;
-    line.tabIndex = -1;
-    line.append(
-      number(row.old < 0 ? "" : String(item.oldLine + row.old)),
-      number(row.new < 0 ? "" : String(item.newLine + row.new)),
-      this.code(piece, item, row.kind === "del" ? "old" : "new", row.kind === "del" ? row.old : row.new),
-    );
-    return line;
-  }
-
-  private besideRow(piece: Rows, item: Item, row: Row): HTMLElement {
-    const line = document.createElement("div");
-    const isSame = row.kind === "same";
-    line.className = `l ${isSame ? "same" : "pair"}`;
-    line.tabIndex = -1;
-    for (const side of ["old", "new"] as const) {
-      const at = row[side];
-      const mark = isSame ? "same" : at < 0 ? "none" : side === "old" ? "del" : "add";
-      const gutter = number(at < 0 ? "" : String((side === "old" ? item.oldLine : item.newLine) + at));
-      gutter.className = mark;
-      const code = at < 0 ? document.createElement("code") : this.code(piece, item, side, at);
-      code.classList.add(mark);
-      line.append(gutter, code);
-    }
-    return line;
-  }
-
-  private code(piece: Rows, item: Item, side: Side, at: number): HTMLElement {
-    const code = document.createElement("code");
-    code.dataset.side = side;
-    code.dataset.at = String(at);
-    this.fill(code, piece, item, side, at, undefined);
-    return code;
-  }
-
-  private fill(code: HTMLElement, piece: Rows, item: Item, side: Side, at: number, tokens: Token[] | undefined): void {
-    const line = item[side][at] ?? "";
-    const changed = !piece.part.same;
-    const marks: Marks = {
-      tokens,
-      words: changed ? this.marked(piece, item, side, at) : undefined,
-      trailing: changed && side === "new",
-      returns: changed && (this.returns[piece.item] ?? false),
-    };
-    if (line.length <= LONG_LINE || code.dataset.whole) {
-      paint(code, line, marks);
-      return;
-    }
-    paint(code, line.slice(0, LONG_LINE / 2), {});
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "rest";
-    button.textContent = `${(line.length - LONG_LINE / 2).toLocaleString("en")} more characters`;
-    button.onclick = () => {
-      code.dataset.whole = "1";
-      this.fill(code, piece, item, side, at, tokens);
-    };
-    code.append(button);
-  }
-
-  /** The words of a changed line that its partner on the other side does not have. */
-  private marked(piece: Rows, item: Item, side: Side, at: number): Span[] | undefined {
-    const { part } = piece;
-    const index = at - (side === "old" ? part.oldAt : part.newAt);
-    if (index >= Math.min(part.oldCount, part.newCount)) return undefined;
-    const key = `${piece.item}:${part.oldAt + index}`;
-    let found = this.words.get(key);
-    if (found === undefined) {
-      found = differingWords(body(item.old[part.oldAt + index] ?? ""), body(item.new[part.newAt + index] ?? ""));
-      this.words.set(key, found);
-    }
-    return found?.[side === "old" ? 0 : 1];
-  }
-
-  // --- colours of the language
-
-  private colour(element: HTMLElement, piece: Rows, item: Item): void {
-    whenIdle(() => {
-      if (!this.isGone && element.isConnected) void this.recolour(element, piece, item);
-    });
-  }
-
-  private async recolour(element: HTMLElement, piece: Rows, item: Item): Promise<void> {
-    const codes = [...element.querySelectorAll<HTMLElement>("code[data-at]")];
-    for (const side of ["old", "new"] as const) {
-      const mine = codes.filter((code) => code.dataset.side === side);
-      const first = Number(mine[0]?.dataset.at);
-      const last = Number(mine[mine.length - 1]?.dataset.at);
-      if (!mine.length) continue;
-      const { from, lines } = await this.tokensOf(piece.item, item, side, first, last);
-      if (!lines || this.isGone) continue;
-      for (const code of mine) {
-        const at = Number(code.dataset.at);
-        const tokens = lines[at - from];
-        if (tokens?.length) this.fill(code, piece, item, side, at, tokens);
-      }
-    }
-  }
-
-  private async tokensOf(
-    index: number,
-    item: Item,
-    side: Side,
-    first: number,
-    last: number,
-  ): Promise<{ from: number; lines: Token[][] | null }> {
-    const all = item[side];
-    const isSmall = all.length < 2000 && all.reduce((sum, line) => sum + line.length, 0) <= WHOLE_TEXT;
-    const from = isSmall ? 0 : first;
-    const key = `${index}:${side}:${from}:${isSmall ? 0 : last}`;
-    let lines = this.tokens.get(key);
-    if (!lines) {
-      const text = (isSmall ? all : all.slice(first, last + 1)).join("");
-      lines = fetched(() => import("../highlight/highlight")).then(({ tokensOfLines, languageOf }) =>
-        tokensOfLines(text, languageOf(item.path)),
-      );
-      this.tokens.set(key, lines);
-    }
-    return { from, lines: await lines };
+    this.colours.colour(element, piece, item);
   }
 
   // --- choosing
@@ -286,7 +162,7 @@ export class DiffBody {
     return label;
   }
 
-  private mark(element: HTMLElement, piece: Rows): void {
+  private mark(element: HTMLElement, piece: Slice): void {
     if (!this.options.choices || piece.change < 0) return;
     const isAccepted = this.accepted?.has(piece.change) ?? true;
     element.classList.toggle("refused", !isAccepted);
@@ -301,67 +177,20 @@ export class DiffBody {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     const target = event.target as HTMLElement;
     if (target.matches("textarea, input")) return false;
-    switch (event.key) {
-      case "ArrowDown":
-      case "j":
-        return this.step(target, 1);
-      case "ArrowUp":
-      case "k":
-        return this.step(target, -1);
-      case "n":
-      case "p":
-        return this.toChange(target, event.key === "n" ? 1 : -1);
-      case "c":
+    if (event.key === "ArrowDown" || event.key === "j") return this.walker.step(target, 1);
+    if (event.key === "ArrowUp" || event.key === "k") return this.walker.step(target, -1);
+    switch (DIFF_KEYS[event.key]) {
+      case "next change":
+        return this.walker.toChange(target, 1);
+      case "change before":
+        return this.walker.toChange(target, -1);
+      case "comment":
         return this.commentOn(target.closest<HTMLElement>(".l"));
-      case "x":
+      case "toggle":
         return this.toggle(target.closest<HTMLElement>(".rows"));
       default:
         return false;
     }
-  }
-
-  private stops(): HTMLElement[] {
-    return [...this.host.querySelectorAll<HTMLElement>(".rows, .fold")];
-  }
-
-  private firstRow(element: HTMLElement): HTMLElement | null {
-    if (!element.classList.contains("rows")) return element;
-    this.build(element);
-    return element.querySelector<HTMLElement>(".l");
-  }
-
-  private step(from: HTMLElement, by: 1 | -1): boolean {
-    const line = from.closest<HTMLElement>(".l, .fold, .pick");
-    const slice = line?.closest<HTMLElement>(".rows") ?? line;
-    const stops = this.stops();
-    if (!line || !slice) {
-      const first = stops[0];
-      if (first) this.firstRow(first)?.focus();
-      return stops.length > 0;
-    }
-    const lines = slice === line ? [line] : [...slice.querySelectorAll<HTMLElement>(".l")];
-    const next = lines[lines.indexOf(line) + by];
-    if (next) {
-      next.focus();
-      return true;
-    }
-    const other = stops[stops.indexOf(slice) + by];
-    if (!other) return false; // the page goes on to what is next
-    const first = this.firstRow(other);
-    const target = by > 0 || !other.classList.contains("rows") ? first : ([...other.querySelectorAll<HTMLElement>(".l")].pop() ?? null);
-    target?.focus();
-    return true;
-  }
-
-  private toChange(from: HTMLElement, by: 1 | -1): boolean {
-    const stops = [...this.pieces].filter(([element, piece]) => element.isConnected && !piece.part.same && piece.at === 0);
-    const here = from.closest<HTMLElement>(".rows, .fold");
-    const follows = (element: HTMLElement) =>
-      !here || (here !== element && !!(here.compareDocumentPosition(element) & (by > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING)));
-    const ahead = stops.filter(([element]) => follows(element));
-    const target = by > 0 ? ahead[0] : ahead[ahead.length - 1];
-    if (target) this.firstRow(target[0])?.focus();
-    return target !== undefined;
   }
 
   private toggle(slice: HTMLElement | null): boolean {
@@ -395,36 +224,4 @@ export class DiffBody {
     openComment(line, number, (words) => comment(number, words, body(item[side][at] ?? "")));
     return true;
   }
-}
-
-function number(text: string): HTMLElement {
-  const element = document.createElement("i");
-  if (text) element.dataset.n = text;
-  return element;
-}
-
-function note(text: string, kind = "quiet"): HTMLElement {
-  const element = document.createElement("div");
-  element.className = `note ${kind}`;
-  element.textContent = text;
-  return element;
-}
-
-/** Whether a row is the last line of a file that ends without a line feed. */
-function endsFile(item: Item, row: Row): boolean {
-  const ends = (side: Side) => row[side] >= 0 && row[side] === item[side].length - 1 && !item[side][row[side]]?.endsWith("\n");
-  return ends("old") || ends("new");
-}
-
-/** Which line ends an item has. "mixed": those on both sides together are not the same. */
-export function lineEnds(item: Item): "LF" | "CRLF" | "mixed" {
-  let crlf = 0;
-  let lf = 0;
-  for (const side of [item.old, item.new]) {
-    for (const line of side) {
-      if (line.endsWith("\r\n")) crlf += 1;
-      else if (line.endsWith("\n")) lf += 1;
-    }
-  }
-  return crlf === 0 ? "LF" : lf === 0 ? "CRLF" : "mixed";
 }

@@ -117,6 +117,19 @@ export function countOf(item: Item): number {
   return item.parts.reduce((sum, part) => sum + (part.same ? 0 : 1), 0);
 }
 
+/** Which line ends an item has. "mixed": those on both sides together are not the same. */
+export function lineEnds(item: Item): "LF" | "CRLF" | "mixed" {
+  let crlf = 0;
+  let lf = 0;
+  for (const side of [item.old, item.new]) {
+    for (const line of side) {
+      if (line.endsWith("\r\n")) crlf += 1;
+      else if (line.endsWith("\n")) lf += 1;
+    }
+  }
+  return crlf === 0 ? "LF" : lf === 0 ? "CRLF" : "mixed";
+}
+
 const bare = (line: string | undefined) => (line ?? "").replace(/\s+/g, "");
 
 /** The parts without changes of blanks alone: lines that differ only in blanks count as the same. */
@@ -162,8 +175,21 @@ export interface Row {
   kind: "same" | "del" | "add" | "pair";
 }
 
+export type Side = "old" | "new";
+
+/** A slice of the rows of one part. */
+export interface Slice {
+  kind: "rows";
+  item: number;
+  change: number;
+  isFirst: boolean;
+  at: number;
+  count: number;
+  part: Part;
+}
+
 export type Piece =
-  | { kind: "rows"; item: number; change: number; isFirst: boolean; at: number; count: number; part: Part }
+  | Slice
   | { kind: "fold"; item: number; part: Part; at: number; count: number }
   | { kind: "gap"; item: number };
 

@@ -7,23 +7,23 @@ import type { DiffItem, FileDiff } from "../acp";
 import { hiddenIn, plainly } from "../hidden";
 import { whenNear } from "../near";
 import type { DiffViewProps } from "../widgets";
-import { DiffBody, lineEnds } from "./body";
-import { countOf, factsOf, type Item, itemOf } from "./model";
+import { DiffBody } from "./body";
+import { countOf, factsOf, type Item, itemOf, lineEnds } from "./model";
 import { body } from "./paint";
 import { columns, hidesBlanks, setColumns, setHidesBlanks } from "./settings";
 
 /** Pixels from which two columns are the better view. */
 const WIDE = 880;
 
-interface File {
+interface ChangedFile {
   path: string;
   items: Item[];
 }
 
 type Diffs = readonly (DiffItem | FileDiff)[];
 
-function filesOf(diffs: Diffs): { files: File[]; total: number } {
-  const files: File[] = [];
+function filesOf(diffs: Diffs): { files: ChangedFile[]; total: number } {
+  const files: ChangedFile[] = [];
   let total = 0;
   for (const diff of diffs) {
     const item = itemOf(diff, total);
@@ -75,7 +75,7 @@ export function DiffView({ items, accepted, onAccepted, onComment }: DiffViewPro
         </div>
       )}
       {files.map((file, index) => (
-        <FileDiff
+        <ChangesOfFile
           key={`${index}:${file.path}`}
           file={file}
           total={total}
@@ -89,20 +89,21 @@ export function DiffView({ items, accepted, onAccepted, onComment }: DiffViewPro
 }
 
 interface FileProps {
-  file: File;
+  file: ChangedFile;
   total: number;
   accepted: ReadonlySet<number>;
   toggle: ((change: number) => void) | undefined;
   onComment: DiffViewProps["onComment"];
 }
 
-function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.Element {
+function ChangesOfFile({ file, total, accepted, toggle, onComment }: FileProps): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
   const drawn = useRef<DiffBody | null>(null);
   const latest = useRef({ toggle, onComment, accepted });
   latest.current = { toggle, onComment, accepted };
   const isWide = useSignal(false);
   const isNear = useSignal(false);
+  const isBusy = useSignal(true); // until what is in sight of it is drawn
   const [whole, setWhole] = useState(false);
   const canChoose = toggle !== undefined;
   const beside = columns.value === "two" || (columns.value === "auto" && isWide.value);
@@ -114,6 +115,7 @@ function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.
     if (!element) return undefined;
     const off = whenNear(element, (near) => {
       if (near) isNear.value = true;
+      else isBusy.value = false;
     });
     const observer = new ResizeObserver(([entry]) => {
       if (entry && entry.contentRect.width > 0) isWide.value = entry.contentRect.width >= WIDE;
@@ -137,6 +139,7 @@ function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.
     });
     made.accept(latest.current.accepted);
     drawn.current = made;
+    isBusy.value = false;
     return () => made.end();
   }, [file, beside, blanks, whole, canChoose, isNear.value, onComment !== undefined]);
   useEffect(() => drawn.current?.accept(accepted), [accepted]);
@@ -150,6 +153,7 @@ function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.
         class={`diff-body${onComment ? " can-comment" : ""}`}
         tabIndex={0}
         role="group"
+        aria-busy={isBusy.value}
         aria-label={`Lines of ${plainly(file.path)}`}
         style={isNear.value ? undefined : { minHeight: `${Math.min(rows, 100) * 20}px` }}
         onKeyDown={(event) => {
@@ -170,7 +174,7 @@ function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.
   );
 }
 
-function Head({ file, beside, canHideBlanks }: { file: File; beside: boolean; canHideBlanks: boolean }): JSX.Element {
+function Head({ file, beside, canHideBlanks }: { file: ChangedFile; beside: boolean; canHideBlanks: boolean }): JSX.Element {
   const added = file.items.reduce((sum, item) => sum + item.added, 0);
   const removed = file.items.reduce((sum, item) => sum + item.removed, 0);
   const path = plainly(file.path);
@@ -222,7 +226,7 @@ function Head({ file, beside, canHideBlanks }: { file: File; beside: boolean; ca
 }
 
 /** A sentence where the new lines hold characters that nobody sees. */
-function Warning({ file }: { file: File }): JSX.Element | null {
+function Warning({ file }: { file: ChangedFile }): JSX.Element | null {
   const hides = useMemo(() => file.items.some(addsHidden), [file]);
   return hides ? (
     <p class="diff-warning" role="note">

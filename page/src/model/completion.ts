@@ -19,6 +19,7 @@ export interface Typed {
   start: number;
 }
 
+/** Files that are asked for. */
 const MOST = 12;
 
 /** What is being typed in front of the caret, if it can be completed. */
@@ -38,7 +39,7 @@ function matching(commands: Command[], query: string): Suggestion[] {
   const wanted = query.toLowerCase();
   const begins = commands.filter(({ name }) => name.toLowerCase().startsWith(wanted));
   const holds = commands.filter((one) => !begins.includes(one) && one.name.toLowerCase().includes(wanted));
-  return [...begins, ...holds].slice(0, MOST).map(({ name, description, input }) => ({
+  return [...begins, ...holds].map(({ name, description, input }) => ({
     text: `${name} `,
     label: `/${name}${input?.hint ? ` ${input.hint}` : ""}`,
     hint: description,

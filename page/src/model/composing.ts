@@ -2,8 +2,9 @@
 
 import { signal, type Signal } from "@preact/signals";
 import type { ContentBlock, SessionId } from "../acp";
-import { relative } from "../paths";
+import { lastPart, relative } from "../paths";
 import { recall, remember } from "../storage";
+import { textOf } from "./outbox";
 import type { Session } from "./session";
 
 export interface Attachment {
@@ -21,20 +22,35 @@ const LARGEST_TEXT = 512 * 1024;
 const LARGEST_PICTURE = 8 * 1024 * 1024;
 const PICTURES = /^image\/(png|jpeg|gif|webp)$/;
 
+/** A picture without a name, such as one that was pasted. */
+const PICTURE = "picture";
+
 /** Characters of a line that are quoted with a comment. */
 const LONGEST_QUOTE = 300;
 
 const drafts = new Map<SessionId, Draft>();
+const textKey = (id: SessionId): string => `draft.${id}`;
+const attachedKey = (id: SessionId): string => `attached.${id}`;
 
 export function draftOf(id: SessionId): Draft {
   let draft = drafts.get(id);
   if (!draft) {
-    draft = { text: signal(recall(`draft.${id}`, "")), attachments: signal<Attachment[]>([]) };
+    draft = { text: signal(recall(textKey(id), "")), attachments: signal<Attachment[]>(recall(attachedKey(id), [])) };
     drafts.set(id, draft);
-    const { text } = draft;
-    text.subscribe((value) => remember(`draft.${id}`, value));
+    const { text, attachments } = draft;
+    text.subscribe((value) => remember(textKey(id), value));
+    attachments.subscribe((value) => {
+      // A browser that has no room for them keeps none: those from before would be wrong.
+      if (!remember(attachedKey(id), value.length ? value : null)) remember(attachedKey(id), null);
+    });
   }
   return draft;
+}
+
+/** The session is deleted: what was written to it is gone too. */
+export function forgetDraft(id: SessionId): void {
+  remember(textKey(id), null);
+  remember(attachedKey(id), null);
 }
 
 /** Put a comment on a line of a file into what is being written. */
@@ -46,27 +62,50 @@ export function comment(session: Session, path: string, line: number, text: stri
 
 /** Attach a file of this computer; returns why not, if it cannot be. */
 export async function attach(draft: Draft, file: File): Promise<string> {
-  if (PICTURES.test(file.type)) {
-    if (file.size > LARGEST_PICTURE) return `${file.name} is too large: pictures may have 8 MB.`;
-    const block: ContentBlock = { type: "image", mimeType: file.type, data: base64(new Uint8Array(await file.arrayBuffer())) };
-    draft.attachments.value = [...draft.attachments.value, { name: file.name || "picture", block }];
-    return "";
-  }
-  if (file.size > LARGEST_TEXT) return `${file.name} is too large: files may have 512 kB.`;
-  let text: string;
+  const isPicture = PICTURES.test(file.type);
+  if (isPicture && file.size > LARGEST_PICTURE) return `${file.name} is too large: pictures may have 8 MB.`;
+  if (!isPicture && file.size > LARGEST_TEXT) return `${file.name} is too large: files may have 512 kB.`;
+  let bytes: ArrayBuffer;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    bytes = await file.arrayBuffer();
+  } catch {
+    return `${file.name} cannot be read.`; // a folder, or a file that was changed or removed since it was chosen
+  }
+  try {
+    const block = isPicture ? picture(file, bytes) : textFile(file, bytes);
+    draft.attachments.value = [...draft.attachments.value, { name: file.name || PICTURE, block }];
+    return "";
   } catch {
     return `${file.name} is neither text nor a picture that can be sent.`;
   }
+}
+
+function picture(file: File, bytes: ArrayBuffer): ContentBlock {
+  return { type: "image", mimeType: file.type, data: base64(new Uint8Array(bytes)) };
+}
+
+/** Throws if it is no text. */
+function textFile(file: File, bytes: ArrayBuffer): ContentBlock {
+  const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   const resource = { uri: `attachment:///${encodeURIComponent(file.name)}`, text, mimeType: file.type || "text/plain" };
-  draft.attachments.value = [...draft.attachments.value, { name: file.name, block: { type: "resource", resource } }];
-  return "";
+  return { type: "resource", resource };
 }
 
 export function attachLink(draft: Draft, name: string, uri: string): void {
   if (draft.attachments.value.some(({ block }) => block.type === "resource_link" && block.uri === uri)) return;
   draft.attachments.value = [...draft.attachments.value, { name, block: { type: "resource_link", name, uri } }];
+}
+
+/** Messages that were sent and not taken come back, with what goes along with them, above what is being written. */
+export function giveBack(draft: Draft, messages: ContentBlock[][]): void {
+  const attached = messages.flat().filter((block) => block.type !== "text");
+  draft.text.value = [...messages.map(textOf), draft.text.value].filter(Boolean).join("\n\n");
+  if (attached.length) draft.attachments.value = [...attached.map((block) => ({ name: nameOf(block), block })), ...draft.attachments.value];
+}
+
+function nameOf(block: ContentBlock): string {
+  if (block.type === "resource_link") return block.name;
+  return block.type === "resource" ? decodeURIComponent(lastPart(block.resource.uri)) : PICTURE;
 }
 
 /** What is written, as a prompt; the draft is empty afterwards. A file that is no longer named with @ is not sent. */

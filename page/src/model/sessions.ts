@@ -5,6 +5,9 @@ import type { InboxRow, LiveState, SessionId, SessionInfo, StateNotification, Up
 import { crow } from "../connection";
 import { AUTH_REQUIRED, messageOf, RpcError } from "../rpc";
 import { recall, remember } from "../storage";
+import { forgetDraft } from "./composing";
+import { forgetOutbox } from "./outbox";
+import { questionsOf } from "./questions";
 import { Session } from "./session";
 import { callWithModel } from "./setup";
 
@@ -17,9 +20,12 @@ export interface Row extends SessionInfo {
   by: string | undefined;
 }
 
-const MOST_PAGES = 10;
-/** Sessions that ask are joined, so that their questions can be answered from anywhere; so many at most. */
+/** Pages of the list of saved sessions that are asked for: each has fifty. */
+const MOST_PAGES = 200;
+/** Sessions that ask are joined, so that their questions can be answered from anywhere; so many at a time. */
 const MOST_JOINED = 8;
+/** Sessions in which nothing happens and that are not shown: this page leaves all but the last that were, so that Crow can close them. */
+const MOST_KEPT = 8;
 
 const saved = signal(new Map<SessionId, SessionInfo>());
 const live = signal(new Map<SessionId, InboxRow>());
@@ -68,18 +74,22 @@ function row(info: SessionInfo & { state?: LiveState | RowState; asks?: number; 
 }
 
 function stateOf(id: SessionId, state: RowState, session?: Session): RowState {
-  const now = session ? session.doing.value : state; // this page knows best of what it takes part in
+  // This page knows best of what it takes part in; that it is asked for a reason is known to it alone.
+  const now = session ? (questionsOf(id).length ? "asks" : session.doing.value) : state;
   return (now === "idle" || now === "saved") && done.value[id] ? "done" : now;
 }
 
-export function start(): void {
+export function startSessions(): void {
   crow.onNotification("session/update", (params) => {
     const { sessionId, update } = params as { sessionId: SessionId; update: Update };
     opened.value.get(sessionId)?.apply(update);
   });
   crow.onNotification("_crow/state", (params) => {
     const news = params as StateNotification;
-    opened.value.get(news.sessionId)?.changed(news);
+    const session = opened.value.get(news.sessionId);
+    const row = live.value.get(news.sessionId);
+    session?.changed(news);
+    if (row) session?.listedSince(row);
     if (news.ended) ended(news.sessionId);
   });
   crow.onNotification("_crow/inbox", (params) => takeRows((params as { sessions: InboxRow[] }).sessions));
@@ -92,11 +102,28 @@ export function start(): void {
   document.addEventListener("visibilitychange", looked);
 }
 
-/** Open a session that is in the list, and show it. */
-export function show(id: SessionId | null): void {
+/** Open a session that is in the list, or of which `info` says where it belongs, and show it. */
+export function show(id: SessionId | null, info?: SessionInfo): void {
+  if (id && info && !live.value.has(id) && !saved.value.has(id)) saved.value = new Map(saved.value).set(id, info);
+  problem.value = "";
   currentId.value = id;
   looked();
-  if (id) join(id);
+  if (!id) return;
+  join(id);
+  leaveOthers();
+}
+
+/** Take part no longer in what was looked at long ago; a turn that runs there is watched to its end. */
+function leaveOthers(): void {
+  const shown = current.value;
+  if (!shown || !crow.isUsable) return;
+  const others = [...without(opened.value, shown.id).values()];
+  opened.value = new Map([...others, shown].map((session) => [session.id, session])); // in the order in which they were shown
+  const unused = others.filter((session) => !session.isNeeded && !session.isBusy.value && session.loading.value === "no");
+  for (const { id } of unused.slice(0, -MOST_KEPT)) {
+    opened.value = without(opened.value, id);
+    crow.call("session/close", { sessionId: id }).catch(() => undefined); // then it is not open
+  }
 }
 
 /** Take part in a session; false if it is not known where it belongs. */
@@ -106,9 +133,16 @@ function join(id: SessionId): boolean {
   if (!known) return false;
   const session = new Session(id, known.cwd);
   session.title.value = known.title ?? "";
+  const lives = live.value.get(id);
+  if (lives) session.listedAs(lives);
   opened.value = new Map(opened.value).set(id, session);
   void session.load();
   return true;
+}
+
+function joinCurrent(): void {
+  const id = currentId.peek();
+  if (id) join(id);
 }
 
 /** Begin a session in a folder. */
@@ -129,7 +163,7 @@ export async function begin(cwd: string): Promise<Session | undefined> {
   }
 }
 
-export async function forget(id: SessionId): Promise<void> {
+export async function deleteSession(id: SessionId): Promise<void> {
   try {
     await crow.call("session/delete", { sessionId: id });
     removed(id);
@@ -148,8 +182,12 @@ export async function list(): Promise<void> {
       for (const info of answer.sessions) found.set(info.sessionId, info);
       cursor = answer.nextCursor;
       if (!cursor) break;
+      // The newest are shown at once, before all that is older was asked for.
+      if (page === 0) saved.value = new Map([...saved.value, ...found]);
+      joinCurrent();
     }
     saved.value = found;
+    joinCurrent();
     isListed.value = true;
   } catch (error) {
     if (crow.isUsable) problem.value = messageOf(error);
@@ -157,9 +195,12 @@ export async function list(): Promise<void> {
 }
 
 async function connected(): Promise<void> {
-  for (const session of opened.peek().values()) void session.load();
+  // What is neither shown nor needed is joined again when it is shown.
+  const kept = [...opened.peek()].filter(([id, session]) => id === currentId.peek() || session.isNeeded);
+  opened.value = new Map(kept);
+  for (const [, session] of kept) void session.load();
   await Promise.all([list(), askInbox()]);
-  if (currentId.peek()) join(currentId.peek()!);
+  joinCurrent();
 }
 
 async function askInbox(): Promise<void> {
@@ -182,26 +223,44 @@ function takeRows(news: InboxRow[]): void {
       continue;
     }
     next.set(one.sessionId, one);
+    opened.value.get(one.sessionId)?.listedSince(one);
     if (before && before.state !== one.state && (before.state === "running" || before.state === "asks") && one.state === "idle") {
       ended(one.sessionId);
     }
   }
   live.value = next;
-  const asking = news.filter((one) => one.state === "asks" && !opened.value.has(one.sessionId));
-  for (const one of asking.slice(0, MOST_JOINED)) join(one.sessionId);
+  joinAsking();
+}
+
+/** Take part in sessions that ask; as soon as some are answered, in more of them. */
+function joinAsking(): void {
+  const isAsking = (id: SessionId) => live.value.get(id)?.state === "asks";
+  const joined = [...opened.value.keys()].filter(isAsking).length;
+  const others = [...live.value.keys()].filter((id) => isAsking(id) && !opened.value.has(id));
+  for (const id of others.slice(0, Math.max(0, MOST_JOINED - joined))) join(id);
 }
 
 function removed(id: SessionId): void {
   saved.value = without(saved.value, id);
   live.value = without(live.value, id);
   opened.value = without(opened.value, id);
-  if (currentId.value === id) show(null);
+  forgetDraft(id);
+  forgetOutbox(id);
+  notDone(id);
+  if (currentId.value !== id) return;
+  history.replaceState(null, "", "#/");
+  show(null);
 }
 
 function without<T>(map: Map<SessionId, T>, id: SessionId): Map<SessionId, T> {
   const next = new Map(map);
   next.delete(id);
   return next;
+}
+
+function notDone(id: SessionId): void {
+  const { [id]: _, ...others } = done.value;
+  setDone(others);
 }
 
 function ended(id: SessionId): void {
@@ -213,13 +272,10 @@ function ended(id: SessionId): void {
 function looked(): void {
   const id = currentId.value;
   if (!id || document.visibilityState !== "visible" || !done.value[id]) return;
-  const { [id]: _, ...others } = done.value;
-  setDone(others);
+  notDone(id);
 }
 
 function setDone(value: Record<SessionId, boolean>): void {
   done.value = value;
   remember("done", value);
 }
-
-export const doneInAll = computed(() => Object.keys(done.value).length);

@@ -51,7 +51,7 @@ export class Message {
   private grow(text: string, isOpen: boolean): void {
     if (!this.text) this.version.value++;
     this.text += text;
-    this.isOpen.value = isOpen; // before it is drawn: of what is open the last character is held back
+    this.isOpen.value = isOpen; // before it is drawn: what is complete is drawn as a whole
     for (const listener of this.listeners) listener(text);
   }
 
@@ -78,11 +78,14 @@ export class Call {
   readonly fields: Signal<ToolCallFields>;
   /** What its command writes, if it runs one that Crow shows raw. */
   readonly feed = signal<TerminalFeed | null>(null);
-  readonly began = Date.now();
   readonly answeredBy = signal<{ by: string; allowed: boolean } | null>(null);
   readonly seconds = signal<number | null>(null);
 
-  constructor(readonly id: string) {
+  constructor(
+    readonly id: string,
+    /** When it began, in ms; nothing if that was before this page saw it. */
+    readonly began: number | null,
+  ) {
     this.fields = signal({ toolCallId: id });
   }
 
@@ -173,10 +176,13 @@ export class Transcript {
   items: Item[] = [];
   /** Grows by one when items were added or put elsewhere. */
   readonly version = signal(0);
-  /** Grows by one when a call ended that may have changed a file. */
+  /** Grows by one when a call or a turn ended that may have changed a file. */
   readonly revision = signal(0);
   private byId = new Map<string, Item>();
   private remarks = 0;
+
+  /** `isPast`: what is read into it has happened before. */
+  constructor(private readonly isPast = false) {}
 
   apply(update: Update): void {
     switch (update.sessionUpdate) {
@@ -211,7 +217,7 @@ export class Transcript {
     this.add(new Remark(`remark-${++this.remarks}`, severity, title, description ?? ""));
   }
 
-  /** The message at the end is complete. */
+  /** The message at the end is complete: nothing of it waits to be drawn, and once it is far away it need not be laid out. */
   close(): void {
     const last = this.items.at(-1);
     if (last?.is === "message") last.isOpen.value = false;
@@ -220,6 +226,13 @@ export class Transcript {
   /** The texts of the messages that the person has sent. */
   saidByPerson(): string[] {
     return this.items.flatMap((item) => (item.is === "message" && item.kind === "user" ? [item.text] : []));
+  }
+
+  /** A message of this page did not reach the model: it was not said. */
+  unsaid(message: Message): void {
+    this.items = this.items.filter((item) => item !== message);
+    this.byId.delete(message.id);
+    this.version.value++;
   }
 
   /** Bring this transcript up to date with one that was read anew. */
@@ -245,7 +258,7 @@ export class Transcript {
   }
 
   private called(update: ToolCallFields): void {
-    const call = this.get(update.toolCallId, () => new Call(update.toolCallId));
+    const call = this.get(update.toolCallId, () => new Call(update.toolCallId, this.isPast ? null : Date.now()));
     const wasSettled = call.isSettled;
     call.change(update);
     if (call.isSettled && !wasSettled && call.fields.value.kind !== "read") this.revision.value++;

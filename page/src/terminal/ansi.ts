@@ -1,6 +1,6 @@
 // Output of a command as text nodes: colours are kept, everything else that would steer a terminal is left out.
 
-import { hiddenIn, named } from "../hidden";
+import { visible } from "../hidden";
 
 /** How text is drawn. Colours are an index below 256, or "#rrggbb". */
 export interface Style {
@@ -103,15 +103,7 @@ function overwritten(line: string): string {
 
 function push(nodes: Node[], text: string, style: Style): void {
   if (!text) return;
-  const visible = text.replace(/[\x07\x0e\x0f]/g, "");
-  const hidden = hiddenIn(visible);
-  let shown = "";
-  let at = 0;
-  for (const [start, end] of hidden) {
-    shown += visible.slice(at, start) + named(visible.slice(start, end));
-    at = end;
-  }
-  const node = document.createTextNode(shown + visible.slice(at));
+  const node = document.createTextNode(visible(text.replace(/[\x07\x0e\x0f]/g, "")));
   nodes.push(style === PLAIN || isPlain(style) ? node : styled(node, style));
 }
 

@@ -6,6 +6,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { crow } from "../connection";
 import { fetched } from "../fetched";
+import { visible } from "../hidden";
 import { whenNear } from "../near";
 import { messageOf } from "../rpc";
 import type { TerminalFeed } from "../terminal_feed";
@@ -15,7 +16,7 @@ import { OutputText } from "./text";
 
 const FAR = 2000;
 
-export function TerminalView({ sessionId, toolCallId, feed, title, running, text }: TerminalViewProps): JSX.Element {
+export function TerminalView({ sessionId, toolCallId, feed, title, command, running, text }: TerminalViewProps): JSX.Element {
   const end = feed.end.value;
   const isRunning = running ?? end === null;
   const [isWhole, setWhole] = useState(false);
@@ -55,6 +56,11 @@ export function TerminalView({ sessionId, toolCallId, feed, title, running, text
           )}
         </span>
       </header>
+      {command && (
+        <pre class="terminal-command" tabIndex={0} aria-label="Command">
+          {command.split("\n").map(visible).join("\n")}
+        </pre>
+      )}
       {trouble && (
         <p class="terminal-trouble" role="alert">
           {trouble}
@@ -201,6 +207,7 @@ interface WholeProps {
 function Whole({ sessionId, toolCallId, fallback }: WholeProps): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
   const [told, setTold] = useState("");
+  const toEnd = useRef(() => {});
   useEffect(() => {
     const element = host.current;
     if (!element) return undefined;
@@ -212,9 +219,16 @@ function Whole({ sessionId, toolCallId, fallback }: WholeProps): JSX.Element {
     let isGone = false;
     let isNear = false;
     let isBusy = false;
+    let wantsEnd = false;
     let later = 0;
+    const scroll = () => element.scrollTo(0, element.scrollHeight);
+    toEnd.current = () => {
+      wantsEnd = true;
+      scroll();
+      void more();
+    };
     const more = async () => {
-      if (isBusy || isGone || !isNear) return;
+      if (isBusy || isGone || !(isNear || wantsEnd)) return;
       isBusy = true;
       try {
         const part = await crow.call("_crow/output", { sessionId, toolCallId, offset });
@@ -223,6 +237,8 @@ function Whole({ sessionId, toolCallId, fallback }: WholeProps): JSX.Element {
         const isAtEnd = part.next >= part.total;
         if (isAtEnd && !part.running) shown.finish();
         setTold(sizeTold(shown.lineCount, part.next, part.total));
+        if (wantsEnd) requestAnimationFrame(() => requestAnimationFrame(scroll)); // once what is in sight there is drawn
+        if (isAtEnd) wantsEnd = false;
         const stuck = part.next === offset;
         offset = part.next;
         isBusy = false;
@@ -252,8 +268,11 @@ function Whole({ sessionId, toolCallId, fallback }: WholeProps): JSX.Element {
   return (
     <>
       <div ref={host} class="terminal-text whole" tabIndex={0} role="group" aria-label="All output" />
-      <p class="terminal-note" role="status">
-        {told}
+      <p class="terminal-note">
+        <span role="status">{told}</span>{" "}
+        <button type="button" class="tool" onClick={() => toEnd.current()}>
+          To the end
+        </button>
       </p>
     </>
   );

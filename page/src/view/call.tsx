@@ -1,7 +1,7 @@
 // A tool call: a row that says what is done and how it went, and opens to show it.
 
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { DiffItem, ToolContent } from "../acp";
 import { OWN_NAME } from "../connection";
 import { comment } from "../model/composing";
@@ -29,8 +29,11 @@ const ICONS: Record<string, IconName> = {
 export function CallCard({ session, call }: { session: Session; call: Call }): JSX.Element {
   const fields = call.fields.value;
   const [choice, setChoice] = useState<boolean | null>(null);
+  const wasTyped = useRef(false);
   const isAsked = questions.value.some((one) => one.is === "permission" && one.request.toolCall.toolCallId === call.id && one.sessionId === session.id);
-  const isOpen = choice ?? (!isAsked && opensByItself(call)); // what is asked shows it already
+  // Who typed into a command looks at it: it stays open when it has ended.
+  if (call.feed.value?.canType.value) wasTyped.current = true;
+  const isOpen = choice ?? (wasTyped.current || (!isAsked && opensByItself(call))); // what is asked shows it already
   const content = fields.content ?? [];
   const hasMore = content.length > 0 || call.feed.value !== null || (fields.locations?.length ?? 0) > 1;
   const title = fields.title ?? fields.name ?? "";
@@ -70,7 +73,7 @@ function CallState({ call }: { call: Call }): JSX.Element {
       {seconds !== null && seconds >= 0.1 && <span>{duration(seconds)}</span>}
       {call.status === "in_progress" && (
         <>
-          <Elapsed since={call.began} />
+          {call.began !== null && <Elapsed since={call.began} />}
           <span class="spinner" role="img" aria-label="running" />
         </>
       )}
@@ -97,9 +100,15 @@ function CallBody({ session, call, content, title }: BodyProps): JSX.Element {
       {(call.fields.value.locations?.length ?? 0) > 1 && <Locations call={call} cwd={session.cwd} />}
       {!past && content.map((item, index) => item.type === "content" && <Content key={index} block={item.content} />)}
       {diffs.length > 0 && <DiffView items={diffs} onComment={(...said) => comment(session, ...said)} />}
-      {feed && <TerminalView sessionId={session.id} toolCallId={call.id} feed={feed} title={title} text={past?.text} />}
+      {feed && <TerminalView sessionId={session.id} toolCallId={call.id} feed={feed} title={title} command={wholeCommand(call, title)} text={past?.text} />}
     </div>
   );
+}
+
+/** A command of several lines, or one that is too long for its title. */
+function wholeCommand(call: Call, title: string): string | undefined {
+  const { command } = (call.fields.value.rawInput ?? {}) as { command?: unknown };
+  return typeof command === "string" && !title.includes(command) ? command : undefined;
 }
 
 /** A command of which only the end was told: what it printed is in its result, and all of it can be asked for. */

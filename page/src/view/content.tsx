@@ -43,3 +43,10 @@ function Chip({ name, title }: { name: string; title?: string }): JSX.Element {
     </span>
   );
 }
+
+/** A sentence of Crow's, in which what stands between backticks is code. */
+export function Words({ text }: { text: string }): JSX.Element {
+  const parts = text.split("`");
+  if (parts.length % 2 === 0) return <>{text}</>; // a backtick that stands for itself
+  return <>{parts.map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
+}

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { giveHeldKeys } from "./dialogs";
 
 interface DialogProps {
   label: string;
@@ -16,6 +17,7 @@ export function Dialog({ label, class: kind, onClose, children }: DialogProps): 
     const element = dialog.current!;
     const before = document.activeElement;
     element.showModal();
+    void giveHeldKeys();
     return () => {
       element.close();
       if (before instanceof HTMLElement) before.focus();

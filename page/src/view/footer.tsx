@@ -29,7 +29,7 @@ export function Footer(): JSX.Element {
   return (
     <footer>
       <ConnectionWord />
-      {canNotify && (
+      {canNotify.value && (
         <button
           class="bare"
           aria-pressed={notifies.value}

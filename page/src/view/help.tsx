@@ -1,6 +1,8 @@
 // The page's keys.
 
 import type { JSX } from "preact";
+import { ANSWER_KEYS } from "../answer_keys";
+import { isMac } from "../media";
 import { Dialog } from "./dialog";
 import { dialog } from "./dialogs";
 
@@ -12,8 +14,8 @@ const KEYS: [string, string][] = [
   ["j k", "next item, item before"],
   ["o", "open or fold the item"],
   ["i", "write a message"],
-  ["a r", "allow once, reject"],
-  ["A", "allow from now on"],
+  ...ANSWER_KEYS,
+  isMac ? ["Ctrl Option a", "allow while you write; so with the others"] : ["Alt a", "allow while you write; so with the others"],
   ["q", "to the next question"],
   ["d", "changed files"],
   ["t", "to the last terminal"],

@@ -1,10 +1,10 @@
 // Begins a session, in a folder of a session before it or in one that is typed.
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { crow } from "../connection";
 import { begin, folders, problem } from "../model/sessions";
-import { openSession } from "../route";
+import { openSession, toComposer } from "../route";
 import { dialog } from "./dialogs";
 import { Dialog } from "./dialog";
 import { Icon } from "./icons";
@@ -13,15 +13,22 @@ const MOST = 8;
 
 export function NewSession(): JSX.Element {
   const [path, setPath] = useState("");
-  const close = () => (dialog.value = null);
-  const home = crow.agent.value?._meta?.crow?.cwd;
-  const recent = [...new Set([...(home ? [home] : []), ...folders.value])].slice(0, MOST);
-  const start = async (folder: string) => {
+  const close = () => {
+    problem.value = "";
+    dialog.value = null;
+  };
+  useEffect(() => void (problem.value = ""), []);
+  const facts = crow.agent.value?._meta?.crow;
+  const recent = [...new Set([...(facts?.cwd ? [facts.cwd] : []), ...folders.value])].slice(0, MOST);
+  const start = async (typed: string) => {
+    const folder = typed.replace(/^~(?=\/|$)/, facts?.home || "~");
+    if (!folder.startsWith("/")) return void (problem.value = "Type the whole path of the folder, from / or ~ on.");
     const session = await begin(folder);
+    problem.value = problem.value.replace(/^Invalid params: `cwd`: /, ""); // the protocol's words for it
     if (!session) return;
     close();
     openSession(session.id);
-    requestAnimationFrame(() => document.getElementById("composer")?.focus());
+    toComposer();
   };
   return (
     <Dialog label="New session" onClose={close}>
@@ -35,7 +42,7 @@ export function NewSession(): JSX.Element {
       >
         <input
           aria-label="Folder"
-          placeholder="/path/of/a/folder"
+          placeholder="/path/of/a/folder or ~/folder"
           value={path}
           autofocus
           autocomplete="off"
@@ -56,7 +63,7 @@ export function NewSession(): JSX.Element {
         {recent.map((folder) => (
           <li key={folder}>
             <button onClick={() => void start(folder)}>
-              <Icon name="file" /> <bdi>{folder}</bdi>
+              <Icon name="folder" /> <bdi>{folder}</bdi>
             </button>
           </li>
         ))}

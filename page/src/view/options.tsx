@@ -1,95 +1,37 @@
-// What can be chosen for a session (mode, model, thought level), and what it has used: context and money.
+// What can be chosen for a session: mode, model, thought level.
 
 import type { JSX } from "preact";
 import type { ConfigChoice } from "../acp";
 import type { Session } from "../model/session";
 
 export function Choices({ session }: { session: Session }): JSX.Element {
-  const options = session.options.value;
-  const modes = session.modes.value;
-  const hasMode = options.some((option) => option.category === "mode" || option.id === "mode");
   return (
     <div class="choices">
-      {modes && !hasMode && (
-        <Select
-          label="Mode"
-          value={modes.currentModeId}
-          choices={modes.availableModes.map((mode) => ({ name: mode.name, value: mode.id }))}
-          onChoose={(value) => void session.setMode(value)}
-        />
-      )}
-      {options.map((option) => (
-        <Select
-          key={option.id}
-          label={option.name}
-          value={option.currentValue}
-          choices={option.options}
-          onChoose={(value) => void session.setOption(option.id, value)}
-        />
+      {session.choices.value.map(({ id, name, value, choices, choose }) => (
+        <select
+          key={id}
+          class="choice"
+          aria-label={name}
+          title={name}
+          value={value}
+          onChange={(event) => void choose(event.currentTarget.value)}
+        >
+          {choices.map((choice) => (
+            <Option key={choice.value ?? choice.group} choice={choice} />
+          ))}
+        </select>
       ))}
     </div>
   );
 }
 
-interface SelectProps {
-  label: string;
-  value: string;
-  choices: ConfigChoice[];
-  onChoose: (value: string) => void;
-}
-
-function Select({ label, value, choices, onChoose }: SelectProps): JSX.Element {
-  return (
-    <select class="choice" aria-label={label} title={label} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
-      {choices.map((choice) => (
-        <Choice key={choice.value ?? choice.group} choice={choice} />
-      ))}
-    </select>
-  );
-}
-
-function Choice({ choice }: { choice: ConfigChoice }): JSX.Element {
+function Option({ choice }: { choice: ConfigChoice }): JSX.Element {
   if (!choice.options) return <option value={choice.value ?? ""}>{choice.name}</option>;
   return (
     <optgroup label={choice.name}>
       {choice.options.map((one) => (
-        <Choice key={one.value} choice={one} />
+        <Option key={one.value} choice={one} />
       ))}
     </optgroup>
   );
 }
-
-export function Meters({ session }: { session: Session }): JSX.Element {
-  const usage = session.usage.value;
-  if (!usage) return <></>;
-  const part = usage.size ? Math.min(1, usage.used / usage.size) : 0;
-  const percent = `${Math.round(part * 100)} %`;
-  const cost = usage.cost && usage.cost.amount > 0 ? money(usage.cost.amount, usage.cost.currency) : "";
-  return (
-    <button
-      type="button"
-      class="meters"
-      title={`${usage.used.toLocaleString()} of ${usage.size.toLocaleString()} tokens. Shows what fills them.`}
-      aria-label={`Context ${percent} full${cost ? `, ${cost} spent` : ""}. Show what fills it`}
-      disabled={session.isBusy.value}
-      onClick={() => session.send([{ type: "text", text: "/context" }])}
-    >
-      <svg class={part > 0.8 ? "ring is-full" : "ring"} viewBox="0 0 16 16" aria-hidden="true">
-        <circle cx="8" cy="8" r="6" />
-        <circle cx="8" cy="8" r="6" pathLength="100" stroke-dasharray={`${part * 100} 100`} />
-      </svg>
-      <span>{percent}</span>
-      {cost && <span>{cost}</span>}
-    </button>
-  );
-}
-
-function money(amount: number, currency: string): string {
-  const digits = amount < 1 ? 3 : 2;
-  try {
-    return new Intl.NumberFormat(undefined, { style: "currency", currency, maximumFractionDigits: digits }).format(amount);
-  } catch {
-    return `${amount.toFixed(digits)} ${currency}`;
-  }
-}
-

@@ -1,17 +1,19 @@
-// Ctrl-K: everything by its name. Sessions, commands, modes and models of the session that is shown, the page's own deeds.
+// Ctrl-K: everything by its name. Sessions, commands, modes and models of the session that is shown, the page's own commands.
 
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { ConfigChoice } from "../acp";
+import { isComposing } from "../media";
 import { draftOf } from "../model/composing";
 import type { Session } from "../model/session";
 import { current, rows } from "../model/sessions";
-import { hasChanges, openSession } from "../route";
+import { openSession, toComposer, toggleChanges } from "../route";
 import { toggleTheme } from "../theme";
 import { Dialog } from "./dialog";
 import { dialog } from "./dialogs";
 
-interface Deed {
+/** Something that can be done by its name. */
+interface NamedCommand {
   name: string;
   kind: string;
   run(): void;
@@ -22,16 +24,17 @@ const MOST = 40;
 export function Palette(): JSX.Element {
   const [text, setText] = useState("");
   const [index, setIndex] = useState(0);
-  const all = useMemo(deeds, []);
+  const all = useMemo(allCommands, []);
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((deed) => words.every((word) => `${deed.kind} ${deed.name}`.toLowerCase().includes(word))).slice(0, MOST);
+  const found = all.filter((command) => words.every((word) => `${command.kind} ${command.name}`.toLowerCase().includes(word))).slice(0, MOST);
   const close = () => (dialog.value = null);
-  const run = (deed: Deed | undefined) => {
-    if (!deed) return;
+  const run = (command: NamedCommand | undefined) => {
+    if (!command) return;
     close();
-    deed.run();
+    command.run();
   };
   const pressed = (event: KeyboardEvent) => {
+    if (isComposing(event)) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && found.length) setIndex((index + step + found.length) % found.length);
     else if (event.key === "Enter") run(found[index]);
@@ -46,8 +49,8 @@ export function Palette(): JSX.Element {
         placeholder="Go to a session, run a command, choose a model…"
         role="combobox"
         aria-expanded="true"
-        aria-controls="deeds"
-        aria-activedescendant={found.length ? `deed-${index}` : undefined}
+        aria-controls="commands"
+        aria-activedescendant={found.length ? `command-${index}` : undefined}
         value={text}
         onInput={(event) => {
           setText(event.currentTarget.value);
@@ -55,19 +58,19 @@ export function Palette(): JSX.Element {
         }}
         onKeyDown={pressed}
       />
-      <ul id="deeds" role="listbox" aria-label="Commands">
-        {found.map((deed, at) => (
+      <ul id="commands" role="listbox" aria-label="Commands">
+        {found.map((command, at) => (
           <li
-            key={`${deed.kind} ${deed.name} ${at}`}
-            id={`deed-${at}`}
+            key={`${command.kind} ${command.name} ${at}`}
+            id={`command-${at}`}
             role="option"
             aria-selected={at === index}
-            onClick={() => run(deed)}
+            onClick={() => run(command)}
             ref={(element) => {
               if (at === index) element?.scrollIntoView({ block: "nearest" });
             }}
           >
-            <span class="quiet">{deed.kind}</span> <bdi class="cut">{deed.name}</bdi>
+            <span class="quiet">{command.kind}</span> <bdi class="cut">{command.name}</bdi>
           </li>
         ))}
       </ul>
@@ -75,7 +78,7 @@ export function Palette(): JSX.Element {
   );
 }
 
-function deeds(): Deed[] {
+function allCommands(): NamedCommand[] {
   const session = current.value;
   return [
     ...(session ? ofSession(session) : []),
@@ -86,27 +89,19 @@ function deeds(): Deed[] {
   ];
 }
 
-function ofSession(session: Session): Deed[] {
+function ofSession(session: Session): NamedCommand[] {
   const write = (text: string) => {
     draftOf(session.id).text.value = text;
-    document.getElementById("composer")?.focus();
+    toComposer();
   };
   return [
     ...(session.isBusy.value ? [{ kind: "Turn", name: "Stop", run: () => session.cancel() }] : []),
-    { kind: "Page", name: "Changed files", run: () => (hasChanges.value = !hasChanges.value) },
-    ...session.options.value.flatMap((option) =>
-      leaves(option.options).map((choice) => ({
-        kind: option.name,
-        name: choice.name,
-        run: () => void session.setOption(option.id, choice.value ?? ""),
-      })),
+    { kind: "Page", name: "Changed files", run: toggleChanges },
+    ...session.choices.value.flatMap(({ name: kind, choices, choose }) =>
+      leaves(choices).map(({ name, value }) => ({ kind, name, run: () => void choose(value ?? "") })),
     ),
-    ...(session.modes.value?.availableModes ?? []).map((mode) => ({
-      kind: "Mode",
-      name: mode.name,
-      run: () => void session.setMode(mode.id),
-    })),
-    ...session.commands.value.map((command) => ({
+    // Said into a running turn, a command would reach the model as words.
+    ...(session.isBusy.value ? [] : session.commands.value).map((command) => ({
       kind: "Command",
       name: `/${command.name} – ${command.description}`,
       run: () => (command.input ? write(`/${command.name} `) : session.send([{ type: "text", text: `/${command.name}` }])),

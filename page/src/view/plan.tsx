@@ -14,7 +14,7 @@ export function Plan({ session }: { session: Session }): JSX.Element {
   if (!entries.length || (done === entries.length && !session.isBusy.value)) return <></>;
   const next = entries.find((entry) => entry.status === "in_progress") ?? entries.find((entry) => entry.status === "pending");
   return (
-    <details class="plan">
+    <details class="plan" onToggle={showStep}>
       <summary>
         <Icon name="pin" />
         <span class="plan-count">
@@ -23,13 +23,20 @@ export function Plan({ session }: { session: Session }): JSX.Element {
         <span class="cut">{next?.content ?? "Plan"}</span>
         <progress max={entries.length} value={done} aria-label="Plan" />
       </summary>
-      <ol>
+      <ol tabIndex={0} aria-label="Steps">
         {entries.map((entry, index) => (
           <Step key={index} entry={entry} />
         ))}
       </ol>
     </details>
   );
+}
+
+/** Of a long plan, opened, the step at work is in sight. */
+function showStep(event: Event): void {
+  const list = (event.currentTarget as HTMLElement).querySelector("ol")!;
+  const step = list.querySelector<HTMLElement>(".is-in_progress, .is-pending");
+  if (step) list.scrollTop = step.offsetTop - list.offsetTop - list.clientHeight / 3;
 }
 
 function Step({ entry }: { entry: PlanEntry }): JSX.Element {

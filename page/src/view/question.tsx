@@ -1,57 +1,50 @@
 // A question to the person: what is to be done, in full, and the answers, as large buttons that also have keys.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { PermissionOption } from "../acp";
+import { KEY_OF_ANSWER } from "../answer_keys";
 import { crow } from "../connection";
+import { isNarrow } from "../media";
 import type { Permission, Question } from "../model/questions";
 import { rows } from "../model/sessions";
-import { DiffView } from "../widgets";
+import { DiffView, FormView } from "../widgets";
 import { lastPart } from "../paths";
+import { type Arming, useArming } from "./arming";
 import { diffsIn } from "./call";
-import { Content } from "./content";
-import { FormView } from "./form";
+import { Content, Words } from "./content";
 import { Icon } from "./icons";
 
-/** A question takes no answer in its first moment: a key or a tap that was meant for something else must not be one. */
-const ARMED_MS = 350;
-export const KEYS: Record<PermissionOption["kind"], string> = {
-  allow_once: "a",
-  allow_always: "A",
-  reject_once: "r",
-  reject_always: "R",
-};
+interface CardProps {
+  question: Question;
+  isElsewhere?: boolean;
+  /** How many come after it. */
+  more?: number;
+}
 
-export function QuestionCard({ question, isElsewhere }: { question: Question; isElsewhere?: boolean }): JSX.Element {
-  const isArmed = useArmed(question);
+export function QuestionCard({ question, isElsewhere, more }: CardProps): JSX.Element {
+  const card = useRef<HTMLElement>(null);
+  const arming = useArming(card, !question.isLost && crow.isUsable);
   const row = rows.value.find((one) => one.sessionId === question.sessionId);
   return (
-    <section class="question" aria-label="Question" data-question={question.key}>
+    <section ref={card} class="question" aria-label="Question" data-question={question.key} data-home tabIndex={-1}>
       {isElsewhere && row && (
         <p class="question-where">
           <bdi>{row.title || "Untitled"}</bdi> · <bdi>{lastPart(row.cwd)}</bdi>
         </p>
       )}
+      {!!more && <p class="question-where">{more} more to answer after this.</p>}
       {question.is === "permission" ? (
-        <PermissionView question={question} isArmed={isArmed} />
+        <PermissionView question={question} arming={arming} />
       ) : (
-        <FormView question={question} isArmed={isArmed} />
+        <FormView question={question} arming={arming} />
       )}
       {question.isLost && <p class="quiet" role="status">Asked again once the connection is back.</p>}
     </section>
   );
 }
 
-function useArmed(question: Question): boolean {
-  const [armedFor, setArmedFor] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => setArmedFor(question.key), ARMED_MS);
-    return () => clearTimeout(timer);
-  }, [question.key]);
-  return armedFor === question.key && !question.isLost && crow.isUsable;
-}
-
-function PermissionView({ question, isArmed }: { question: Permission; isArmed: boolean }): JSX.Element {
+function PermissionView({ question, arming }: { question: Permission; arming: Arming }): JSX.Element {
   const { toolCall, options, _meta: meta } = question.request;
   const content = toolCall.content ?? [];
   const cwd = rows.value.find((row) => row.sessionId === question.sessionId)?.cwd ?? "";
@@ -91,12 +84,13 @@ function PermissionView({ question, isArmed }: { question: Permission; isArmed: 
         </label>
       )}
       <div class="answers">
-        {options.map((option) => (
+        {inOrder(options).map((option) => (
           <Answer
             key={option.optionId}
             option={option}
             label={isPart && option.kind === "allow_once" ? `Allow ${accepted.size} of ${count} changes` : option.name}
-            isOff={!isArmed || (isPart && (option.kind === "allow_always" || (option.kind === "allow_once" && accepted.size === 0)))}
+            isOff={isPart && (option.kind === "allow_always" || (option.kind === "allow_once" && accepted.size === 0))}
+            arming={arming}
             isFirstOfKind={options.find((one) => one.kind === option.kind) === option}
             onAnswer={() => answer(option)}
           />
@@ -106,19 +100,28 @@ function PermissionView({ question, isArmed }: { question: Permission; isArmed: 
   );
 }
 
+/** On a phone there is room for two at once: yes and no come before what holds from now on. */
+function inOrder(options: PermissionOption[]): PermissionOption[] {
+  const isAlways = ({ kind }: PermissionOption) => Number(kind.endsWith("always"));
+  return isNarrow.matches ? [...options].sort((one, other) => isAlways(one) - isAlways(other)) : options;
+}
+
 interface AnswerProps {
   option: PermissionOption;
   label: string;
   isOff: boolean;
+  arming: Arming;
   isFirstOfKind: boolean;
   onAnswer: () => void;
 }
 
-function Answer({ option, label, isOff, isFirstOfKind, onAnswer }: AnswerProps): JSX.Element {
-  const key = isFirstOfKind ? KEYS[option.kind] : undefined;
+function Answer({ option, label, isOff, arming, isFirstOfKind, onAnswer }: AnswerProps): JSX.Element {
+  const key = isFirstOfKind ? KEY_OF_ANSWER[option.kind] : undefined;
   return (
-    <button class={`answer is-${option.kind}`} data-key={key} disabled={isOff} onClick={onAnswer}>
-      <span class="answer-name">{label}</span> {key && <kbd aria-hidden="true">{key}</kbd>}
+    <button class={`answer is-${option.kind}`} data-key={key} {...arming.button(isOff, onAnswer)}>
+      <span class="answer-name">
+        <Words text={label} />
+      </span> {key && <kbd aria-hidden="true">{key}</kbd>}
     </button>
   );
 }

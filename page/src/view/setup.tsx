@@ -3,14 +3,11 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { crow } from "../connection";
-import { begin, needsSetup } from "../model/sessions";
 import { authenticate } from "../model/setup";
-import { openSession } from "../route";
 import { messageOf } from "../rpc";
-import { dialog } from "./dialogs";
+import type { SetupProps } from "../widgets";
 
-/** `onDone` is called once a way was taken and is good. */
-export function Setup({ onDone }: { onDone: () => void }): JSX.Element {
+export function Setup({ reason, onDone, onLater }: SetupProps): JSX.Element {
   const [problem, setProblem] = useState("");
   const methods = crow.agent.value?.authMethods ?? [];
   const take = async (methodId: string) => {
@@ -24,7 +21,12 @@ export function Setup({ onDone }: { onDone: () => void }): JSX.Element {
   };
   return (
     <section class="setup" aria-label="Set up a model">
-      <h2>No model is set up yet</h2>
+      <h2>{reason ? "The model cannot be used" : "No model is set up yet"}</h2>
+      {reason && (
+        <p class="bad" role="alert">
+          {reason}
+        </p>
+      )}
       <p>
         Run <code>crow login</code> in a terminal to use yours, or try Crow with a scripted model: nothing leaves this machine.
       </p>
@@ -41,18 +43,12 @@ export function Setup({ onDone }: { onDone: () => void }): JSX.Element {
               {method.name}
             </button>
           ))}
+        {onLater && (
+          <button class="link" onClick={onLater}>
+            Not now
+          </button>
+        )}
       </div>
     </section>
   );
-}
-
-/** The same for a session that could not be begun. */
-export function SetupForNew({ folder }: { folder: string }): JSX.Element {
-  const again = async () => {
-    needsSetup.value = null;
-    const session = await begin(folder);
-    dialog.value = null;
-    if (session) openSession(session.id);
-  };
-  return <Setup onDone={() => void again()} />;
 }

@@ -2,10 +2,11 @@
 
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Methods } from "../acp";
 import { crow } from "../connection";
-import { currentId, forget, isListed, problem, rows, type Row, type RowState } from "../model/sessions";
+import { whenNear } from "../near";
+import { currentId, deleteSession, isListed, problem, rows, type Row, type RowState } from "../model/sessions";
 import { RpcError, UNKNOWN_METHOD } from "../rpc";
 import { openSession } from "../route";
 import { lastPart } from "../paths";
@@ -18,6 +19,10 @@ type Match = Methods["_crow/search"]["result"]["matches"][number];
 
 const STATES: Record<RowState, string> = { asks: "asks", running: "running", done: "done", idle: "", saved: "" };
 const TYPING_MS = 150;
+/** Crow has texts that it has not read yet: it is asked again after so long. */
+const INDEXING_MS = 500;
+/** Rows that are drawn at first, and again so many whenever somebody comes to their end. */
+const ROWS = 200;
 
 const query = signal("");
 const matches = signal<Match[] | null>(null);
@@ -63,11 +68,19 @@ function Inbox(): JSX.Element {
   if (!rows.value.length) {
     return <li class="quiet empty">{isListed.value ? "No sessions yet." : crow.isUsable ? "Looking…" : ""}</li>;
   }
+  return <Rows />;
+}
+
+function Rows(): JSX.Element {
+  const [count, setCount] = useState(ROWS);
+  const end = useRef<HTMLLIElement>(null);
+  useEffect(() => whenNear(end.current!, (isNear) => isNear && setCount((before) => before + ROWS)), [count]);
   return (
     <>
-      {rows.value.map((row) => (
+      {rows.value.slice(0, count).map((row) => (
         <RowView key={row.sessionId} row={row} />
       ))}
+      <li ref={end} key="end" aria-hidden="true" />
     </>
   );
 }
@@ -93,7 +106,7 @@ function RowView({ row }: { row: Row }): JSX.Element {
         class="bare row-delete"
         aria-label={`Delete ${row.title || "this session"}`}
         title="Delete"
-        onClick={() => confirm(`Delete “${row.title || "Untitled"}” for good?`) && void forget(row.sessionId)}
+        onClick={() => confirm(`Delete “${row.title || "Untitled"}” for good?`) && void deleteSession(row.sessionId)}
       >
         <Icon name="trash" />
       </button>
@@ -103,12 +116,12 @@ function RowView({ row }: { row: Row }): JSX.Element {
 
 function Found({ text }: { text: string }): JSX.Element {
   const found = matches.value ?? inTitles(text);
-  if (!found.length) return <li class="quiet empty">Nothing found.</li>;
+  if (!found.length) return <li class="quiet empty">{matches.value || !crow.isUsable ? "Nothing found." : "Searching…"}</li>;
   return (
     <>
       {found.map((match) => (
         <li key={match.sessionId} class="row">
-          <button class="row-open" onClick={() => openSession(match.sessionId)}>
+          <button class="row-open" onClick={() => openSession(match.sessionId, match)}>
             <span class="row-title">
               <bdi class="cut">{match.title || "Untitled"}</bdi>
             </span>
@@ -136,14 +149,18 @@ function useSearch(text: string): void {
   useEffect(() => {
     matches.value = null;
     if (!text.trim()) return;
-    const timer = setTimeout(async () => {
+    const search = async () => {
       try {
         const answer = await crow.call("_crow/search", { query: text });
-        if (query.value === text) matches.value = answer.matches;
+        if (query.value !== text) return;
+        matches.value = answer.matches;
+        if (answer.indexing) timer = setTimeout(search, INDEXING_MS);
       } catch (error) {
+        if (query.value === text) matches.value = inTitles(text);
         if (error instanceof RpcError && error.code !== UNKNOWN_METHOD && crow.isUsable) problem.value = error.message;
       }
-    }, TYPING_MS);
+    };
+    let timer = setTimeout(search, TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);
 }

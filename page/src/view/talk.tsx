@@ -4,40 +4,42 @@ import type { JSX } from "preact";
 import { questions, questionsOf } from "../model/questions";
 import type { Session } from "../model/session";
 import { asksInAll, currentId } from "../model/sessions";
-import { hasChanges, openNextQuestion, openSession, tab } from "../route";
-import { ChangesPanel } from "../widgets";
+import { openNextQuestion, openSession, showsChanges, tab, toggleChanges } from "../route";
+import { ChangesPanel, Plan, Setup } from "../widgets";
 import { comment } from "../model/composing";
 import { lastPart } from "../paths";
 import { Composer } from "./composer";
 import { Icon } from "./icons";
-import { Plan } from "./plan";
 import { QuestionCard } from "./question";
-import { Setup } from "./setup";
 import { TranscriptView } from "./transcript";
 import { TurnLine } from "./turn_line";
 
 export function Talk({ session }: { session: Session }): JSX.Element {
   const asked = tab.value === "questions" ? [] : questionsOf(session.id); // there they are shown with all others
   return (
-    <div class={hasChanges.value ? "session with-changes" : "session"} data-tab={tab.value}>
+    <div class={showsChanges.value ? "session with-changes" : "session"} data-tab={tab.value}>
       <main class="talk" aria-label={session.title.value || "Session"}>
         <Head session={session} />
         <TranscriptView key={session.id} session={session} />
         <div class="dock">
           {session.problem.value && !session.needsSetup.value && (
             <p class="problem" role="alert">
-              {session.problem.value}
+              {session.problem.value}{" "}
+              {session.isShut.value && (
+                <button class="link" onClick={() => void session.load()}>
+                  Try again
+                </button>
+              )}
             </p>
           )}
-          {session.needsSetup.value && <Setup onDone={() => void session.load()} />}
-          {asked[0] && <QuestionCard key={asked[0].key} question={asked[0]} />}
-          {asked.length > 1 && <p class="quiet">{asked.length - 1} more to answer after this.</p>}
-          <Plan session={session} />
+          {session.needsSetup.value && <Setup reason={session.problem.value} onDone={() => void session.load()} />}
+          {asked[0] && <QuestionCard key={asked[0].key} question={asked[0]} more={asked.length - 1} />}
+          {session.plan.value.length > 0 && <Plan session={session} />}
           <TurnLine session={session} />
           <Composer key={session.id} session={session} />
         </div>
       </main>
-      {(hasChanges.value || tab.value === "changes") && (
+      {(showsChanges.value || tab.value === "changes") && (
         <aside class="side-panel" aria-label="Changed files">
           <ChangesPanel
             sessionId={session.id}
@@ -77,10 +79,10 @@ function Head({ session }: { session: Session }): JSX.Element {
       )}
       <button
         class="bare toggle-changes"
-        aria-pressed={hasChanges.value}
+        aria-pressed={showsChanges.value}
         aria-label="Changed files"
         title="Changed files (d)"
-        onClick={() => (hasChanges.value = !hasChanges.value)}
+        onClick={toggleChanges}
       >
         <Icon name="changes" />
       </button>

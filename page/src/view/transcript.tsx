@@ -4,11 +4,12 @@ import { Component, type JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../model/session";
 import { GROUP, type Compaction, type Item, type Message, type Remark } from "../model/transcript";
+import { pieces } from "../pieces";
+import { Copying, TurnEnd, Waiting } from "../widgets";
 import { CallCard } from "./call";
-import { Content } from "./content";
+import { Content, Words } from "./content";
 import { Icon } from "./icons";
 import { Markdown, StreamedMarkdown } from "./markdown";
-import { TurnEnd } from "./undo";
 
 /** Pixels from the end at which the person counts as reading along. */
 const AT_END = 60;
@@ -20,18 +21,20 @@ export function TranscriptView({ session }: { session: Session }): JSX.Element {
   for (let start = 0; start < transcript.items.length; start += GROUP) {
     groups.push(transcript.items.slice(start, start + GROUP));
   }
+  const waiting = session.outbox.waiting.value.filter((one) => one.after === undefined);
   const scroller = useRef<HTMLDivElement>(null);
-  const { isBehind, toEnd } = useFollowing(scroller, session);
+  const { isBehind, follow } = useFollowing(scroller, session);
   return (
-    <div class="scroller" ref={scroller} tabIndex={-1}>
+    <div class="scroller" ref={scroller} data-home tabIndex={-1}>
       <div class="transcript" role="log" aria-label="Conversation" aria-live="polite" aria-relevant="additions">
         {groups.map((items, index) => (
           <Group key={index} session={session} items={items} />
         ))}
+        {waiting.length > 0 && <Waiting session={session} messages={waiting} />}
         <TurnEnd session={session} />
       </div>
       {isBehind && (
-        <button class="to-end" onClick={toEnd}>
+        <button class="to-end" onClick={follow}>
           To the end
         </button>
       )}
@@ -74,7 +77,7 @@ function ItemView({ session, item }: { session: Session; item: Item }): JSX.Elem
       return <CompactionView compaction={item} />;
     case "message":
       if (item.kind === "user") return <UserMessage message={item} />;
-      return item.kind === "thought" ? <Thought message={item} /> : <StreamedMarkdown message={item} />;
+      return item.kind === "thought" ? <Thought message={item} /> : <Reply message={item} />;
   }
 }
 
@@ -88,7 +91,7 @@ function UserMessage({ message }: { message: Message }): JSX.Element {
   return (
     <div class="said">
       <span class="hidden">You:</span>
-      {text && <p>{text}</p>}
+      {text && <p>{pieces(text)}</p>}
       {message.attachments.length > 0 && (
         <div class="attachments">
           {message.attachments.map((block, index) => (
@@ -97,6 +100,15 @@ function UserMessage({ message }: { message: Message }): JSX.Element {
         </div>
       )}
     </div>
+  );
+}
+
+function Reply({ message }: { message: Message }): JSX.Element {
+  return (
+    <>
+      <StreamedMarkdown message={message} />
+      {!message.isOpen.value && <Copying message={message} />}
+    </>
   );
 }
 
@@ -116,7 +128,9 @@ function Thought({ message }: { message: Message }): JSX.Element {
 function RemarkView({ remark }: { remark: Remark }): JSX.Element {
   return (
     <div class={`remark is-${remark.severity}`}>
-      <span>{remark.title}</span>
+      <span>
+        <Words text={remark.title} />
+      </span>
       {remark.description && <Markdown text={remark.description} />}
     </div>
   );
@@ -170,5 +184,11 @@ function useFollowing(scroller: { current: HTMLDivElement | null }, session: Ses
       grown.disconnect();
     };
   }, [session]);
-  return { isBehind, toEnd };
+  // What comes into sight at the end is drawn only then, and may be higher than it was thought to be: the end is followed.
+  const follow = () => {
+    follows.current = true;
+    setBehind(false);
+    toEnd();
+  };
+  return { isBehind, follow };
 }
