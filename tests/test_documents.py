@@ -160,9 +160,9 @@ EXAMPLES = {"conftest.py", "src/deep/x.py", "src/*.py", "nest.py"}
 
 
 def lost_files(text: str, beside: Path) -> list[str]:
-    """The Python files that a text names and that are nowhere."""
+    """The files of Python and of the page that a text names and that are nowhere."""
     places = (PACKAGES[0], ROOT, ROOT / "tests", beside.parent, *PACKAGES)
-    named = set(re.findall(r"`([\w/*]+\.py)`", text)) - EXAMPLES
+    named = set(re.findall(r"`([\w/*]+\.py|page/[\w/]+\.\w+)`", text)) - EXAMPLES
     return sorted(name for name in named if not any(list(place.glob(name)) for place in places))
 
 
@@ -194,8 +194,8 @@ def test_the_code_names_files_and_modules_that_exist() -> None:
 
 
 def test_a_name_that_is_lost_is_found() -> None:
-    text = "`acp/gone.py`, `gone.py`, `crow.acp.gone`, `crow.events.Gone`, `crow.gone.deeper`"
-    assert lost_files(text, ROOT / "README.md") == ["acp/gone.py", "gone.py"]
+    text = "`acp/gone.py`, `gone.py`, `page/src/gone.ts`, `crow.acp.gone`, `crow.events.Gone`, `crow.gone.deeper`"
+    assert lost_files(text, ROOT / "README.md") == ["acp/gone.py", "gone.py", "page/src/gone.ts"]
     assert lost_modules(text) == ["crow.acp.gone", "crow.events.Gone", "crow.gone.deeper"]
     assert lost_modules("`crow.acp`, `crow.events`, `crow.events.Notice`") == []
 
