@@ -8,3 +8,13 @@ export function relative(path: string, cwd: string): string {
 export function lastPart(path: string): string {
   return path.replace(/\/+$/, "").split("/").at(-1) || path;
 }
+
+/** The last part of an address, as a person would write it. */
+export function nameInAddress(uri: string): string {
+  const name = lastPart(uri);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name; // a percent sign that means itself
+  }
+}

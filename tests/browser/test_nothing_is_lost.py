@@ -13,7 +13,7 @@ from tests.support.scripts import DONE, reply, run, say
 
 Json = dict[str, Any]
 NOTES: FilePayload = {"name": "my notes.txt", "mimeType": "text/plain", "buffer": b"some notes"}
-WAITS = reply("{ wait = 600 }", when="wait")
+WAITS = reply(say("I wait."), "{ wait = 600 }", when="wait")
 
 
 class Wire:
@@ -25,6 +25,7 @@ class Wire:
         self.loads = asyncio.Semaphore(0)
         """Released by each load that the page asks for."""
         self.drops: Callable[[Json], bool] = lambda message: False
+        """Which of Crow's messages do not arrive, until the connection is cut."""
         self.cuts_at: list[str] = []
         """Methods at whose next request the connection is cut, before Crow gets it, in this order."""
         self.cuts_behind = ""
@@ -36,6 +37,13 @@ class Wire:
         await self.visit.page.route_web_socket("**/acp", self._opened)
         await self.visit.page.reload()
         await self.visit.connected()
+
+    async def reconnect(self) -> None:
+        """Cut the connection, and wait until the page has asked for the session again."""
+        while not self.loads.locked():
+            await self.loads.acquire()
+        self.cuts_at = ["_crow/ping"]
+        await self.loads.acquire()
 
     def methods(self) -> list[str]:
         return [message.get("method", "") for message in self.sent]
@@ -53,6 +61,7 @@ class Wire:
             method = message.get("method")
             if self.cuts_at and self.cuts_at[0] == method:
                 self.cuts_at.pop(0)
+                self.drops = lambda message: False
                 is_cut = True
                 await page.close()
                 await crow.close()
@@ -78,6 +87,16 @@ class Wire:
 
         page.on_message(from_page)
         crow.on_message(from_crow)
+
+
+async def waiting(visit: Visit) -> None:
+    """The model has its request: what is said into the turn from now on is not part of it."""
+    await expect(visit.transcript).to_contain_text("I wait.")
+
+
+async def stop(visit: Visit) -> None:
+    await visit.page.locator(".turn-line").get_by_role("button", name="Stop").click()
+    await visit.idle()
 
 
 async def attach(visit: Visit) -> None:
@@ -116,23 +135,66 @@ def test_what_a_turn_did_not_take_in_comes_back_with_its_attachments(tmp_path: P
     with crow_web(tmp_path, script=script) as web:
 
         async def story(visit: Visit) -> None:
-            stop = visit.page.get_by_role("button", name="Stop the turn")
             await visit.begin()
             await visit.say("wait")
             await visit.idle()
             await visit.say("wait for me")
-            await expect(stop).to_be_visible()
+            await waiting(visit)
             await attach(visit)
             await visit.say("wait")
             await visit.say("and then")
             await expect(visit.messages).to_have_count(4)
-            await expect(visit.page.get_by_role("button", name="Stop the turn")).to_be_visible()
             await visit.composer.fill("more")
-            await visit.page.locator(".turn-line").get_by_role("button", name="Stop").click()
-            await visit.idle()
+            await stop(visit)
             await expect(visit.composer).to_have_value("wait\n\nand then\n\nmore")
             await expect(attached(visit)).to_have_text([" my notes.txt"])
             await expect(visit.messages).to_have_text(["You:wait", "You:wait for me"])
+
+        in_browser(web, story)
+
+
+def test_a_message_into_a_turn_outlives_the_connection(tmp_path: Path) -> None:
+    """It is shown while it waits, and comes back if the turn ends without it: on this connection or before it."""
+    with crow_web(tmp_path, script=WAITS + DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            wire = Wire(visit)
+            await wire.tap()
+            await visit.begin()
+            await visit.say("wait")
+            await waiting(visit)
+            await attach(visit)
+            await visit.say("use tabs")
+            await wire.reconnect()
+            await expect(visit.messages).to_have_text(["You:wait", "You:use tabs my notes.txtsome notes"])
+            await stop(visit)
+            await expect(visit.composer).to_have_value("use tabs")
+            await expect(attached(visit)).to_have_text([" my notes.txt"])
+            await expect(visit.messages).to_have_text(["You:wait"])
+
+        in_browser(web, story)
+
+
+def test_a_message_into_a_turn_that_ends_without_a_connection_comes_back(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=WAITS + DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            wire = Wire(visit)
+            await wire.tap()
+            await visit.begin()
+            await visit.say("wait")
+            await waiting(visit)
+            await attach(visit)
+            await visit.say("use tabs")
+            # The turn is stopped, and the connection goes before anything of that has come.
+            prompt = next(message["id"] for message in wire.sent if message.get("method") == "session/prompt")
+            wire.drops = lambda message: message.get("method") is not None or message.get("id") == prompt
+            await visit.page.locator(".turn-line").get_by_role("button", name="Stop").click()
+            await wire.reconnect()
+            await visit.idle()
+            await expect(visit.composer).to_have_value("use tabs")
+            await expect(attached(visit)).to_have_text([" my notes.txt"])
+            await expect(visit.messages).to_have_text(["You:wait"])
 
         in_browser(web, story)
 
@@ -146,12 +208,11 @@ def test_a_message_into_a_turn_is_not_said_twice_if_the_connection_goes_before_t
             await wire.tap()
             await visit.begin()
             await visit.say("wait")
-            await expect(visit.page.get_by_role("button", name="Stop the turn")).to_be_visible()
+            await waiting(visit)
             wire.cuts_behind = "_session/steering"
             await visit.say("use tabs")
             await expect(visit.transcript).to_contain_text("it may have been done: use tabs")
-            await visit.page.locator(".turn-line").get_by_role("button", name="Stop").click()
-            await visit.idle()
+            await stop(visit)
             assert wire.methods().count("_session/steering") == 1
             assert wire.methods().count("session/prompt") == 1
 
@@ -166,7 +227,7 @@ def test_a_message_that_a_running_turn_refuses_comes_back(tmp_path: Path) -> Non
             await wire.tap()
             await visit.begin()
             await visit.say("wait")
-            await expect(visit.page.get_by_role("button", name="Stop the turn")).to_be_visible()
+            await waiting(visit)
             wire.refuses = {"_session/steering": {"code": -32603, "message": "The disk is full."}}
             await attach(visit)
             await visit.say("use tabs")

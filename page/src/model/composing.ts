@@ -2,7 +2,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 import type { ContentBlock, SessionId } from "../acp";
-import { lastPart, relative } from "../paths";
+import { nameInAddress, relative } from "../paths";
 import { recall, remember } from "../storage";
 import { textOf } from "./outbox";
 import type { Session } from "./session";
@@ -105,7 +105,7 @@ export function giveBack(draft: Draft, messages: ContentBlock[][]): void {
 
 function nameOf(block: ContentBlock): string {
   if (block.type === "resource_link") return block.name;
-  return block.type === "resource" ? decodeURIComponent(lastPart(block.resource.uri)) : PICTURE;
+  return block.type === "resource" ? nameInAddress(block.resource.uri) : PICTURE;
 }
 
 /** What is written, as a prompt; the draft is empty afterwards. A file that is no longer named with @ is not sent. */

@@ -89,7 +89,7 @@ export class Session {
   private hasOwnTurn = false;
   /** What Crow itself last said that the session does, and where that was begun. */
   private told: { doing: Doing; by: string } = { doing: "idle", by: "" };
-  /** What this page has said into the turn that runs, by the id that Crow gave it. */
+  /** What this page has said into the turn that runs, by the id that Crow gave it, which begins with the turn's. */
   private readonly injected = new Map<string, Sent>();
   /** Of that, what the model did not get, until the turn has ended. */
   private readonly leftOver: Sent[] = [];
@@ -114,11 +114,11 @@ export class Session {
     const fresh = (this.fresh = new Transcript(true));
     this.freshPlan = [];
     this.isOpen = false;
-    this.injected.clear(); // what became of it is in what is read now
     try {
       const answer = await callWithModel("session/load", { sessionId: this.id, cwd: this.cwd, mcpServers: [] });
       batch(() => {
         this.transcript.adopt(fresh);
+        this.keepInjected();
         this.plan.value = this.freshPlan; // none, if it was cleared meanwhile
         this.take(answer);
         this.problem.value = "";
@@ -203,9 +203,13 @@ export class Session {
   changed(news: StateNotification): void {
     this.told = { doing: news.state, by: news.by ?? "" };
     batch(() => {
-      if (news.ended) this.turnEnded(news.ended.error);
+      if (news.ended) {
+        this.turnEnded(news.ended.error);
+        this.injectedInto(news.ended.turn).forEach(([id]) => this.injected.delete(id)); // what is left over was told before
+      }
       if (news.state === "idle") this.hasOwnTurn = false; // it may have ended while there was no connection
       this.setDoing(news.state, news.by);
+      if (!this.fresh && (news.turn || news.state === "idle")) this.offerMissed(news.turn);
       if (news.faces) this.faces.value = news.faces;
     });
   }
@@ -323,7 +327,6 @@ export class Session {
     if (doing === "idle") this.transcript.close();
     if (this.doing.value === doing) return;
     if (doing === "idle") this.transcript.revision.value++;
-    else if (!this.isBusy.value) this.injected.clear(); // into the turn before
     this.doing.value = doing;
     this.since.value = Date.now();
   }
@@ -341,6 +344,24 @@ export class Session {
       this.injected.delete(messageId); // it is told twice to who began the turn
     }
     if (!this.isBusy.value) this.takeBack(...this.leftOver.splice(0));
+  }
+
+  private injectedInto(turn: string): [string, Sent][] {
+    return [...this.injected].filter(([id]) => id.startsWith(`${turn}-`));
+  }
+
+  /** After a load: what the model has got is in the transcript. Other messages wait, and are shown again. */
+  private keepInjected(): void {
+    for (const [id, { shown }] of [...this.injected]) {
+      if (this.transcript.has(id)) this.injected.delete(id);
+      else this.transcript.add(shown);
+    }
+  }
+
+  /** Whatever was said into another turn than the one that runs: that one ended while there was no connection. */
+  private offerMissed(running: string | undefined): void {
+    const waiting = new Set(running ? this.injectedInto(running).map(([id]) => id) : []);
+    this.offerAgain([...this.injected.keys()].filter((id) => !waiting.has(id)).map((messageId) => ({ messageId, text: "" })));
   }
 
   /** What was not taken was not said: the composer has it again. */

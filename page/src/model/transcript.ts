@@ -223,6 +223,10 @@ export class Transcript {
     if (last?.is === "message") last.isOpen.value = false;
   }
 
+  has(id: string): boolean {
+    return this.byId.has(id);
+  }
+
   /** The texts of the messages that the person has sent. */
   saidByPerson(): string[] {
     return this.items.flatMap((item) => (item.is === "message" && item.kind === "user" ? [item.text] : []));

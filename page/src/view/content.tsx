@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { ContentBlock } from "../acp";
-import { lastPart } from "../paths";
+import { nameInAddress } from "../paths";
 import { Icon } from "./icons";
 import { Markdown } from "./markdown";
 
@@ -24,7 +24,7 @@ export function Content({ block }: { block: ContentBlock }): JSX.Element {
       return (
         <details class="resource">
           <summary>
-            <Icon name="file" /> {lastPart(block.resource.uri)}
+            <Icon name="file" /> <bdi>{nameInAddress(block.resource.uri)}</bdi>
           </summary>
           <pre class="plain" tabIndex={0}>
             {block.resource.text ?? ""}
