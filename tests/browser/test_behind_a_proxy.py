@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.browser.chromium import chromium
 from tests.browser.page import PATIENCE, crow_web, expect, restarted, visiting
+from tests.support.ports import free_port
 from tests.support.scripts import TALK
-from tests.support.web import free_port
 
 NOBODY = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 11\r\nConnection: close\r\n\r\nBad Gateway"
 TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

@@ -8,6 +8,7 @@ import pytest
 
 from crow.cli.doctor import TIME_LIMIT
 from tests.config.support import crow, write_config
+from tests.support.ports import free_port
 from tests.support.website import Website, answer
 
 KEY = "brave-secret-1234"
@@ -55,8 +56,9 @@ def test_a_service_that_refuses_says_how_to_mend_it(tmp_path: Path) -> None:
 
 
 def test_a_service_that_is_not_there_and_one_that_hangs_are_said(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        web = f'search = "searxng"\nurl = "http://127.0.0.1:{listener.getsockname()[1]}"\n'
+    port = free_port()
+    web = f'search = "searxng"\nurl = "http://127.0.0.1:{port}"\n'
+    with socket.create_server(("127.0.0.1", port)):
         said = told(tmp_path, web)
     assert f"! web search: SearXNG at 127.0.0.1 did not answer within {TIME_LIMIT:g} s\n" in said
     assert "! web search: SearXNG at 127.0.0.1 cannot be asked.\n    Check url" in told(tmp_path, web)

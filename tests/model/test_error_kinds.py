@@ -4,7 +4,6 @@ Each row: what the provider does, what comes of it, how many requests it took. A
 its text must have; events before it were shown and stay.
 """
 
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from crow.messages import StopReason
 from crow.model.base import Done, Noticed, Said, Waiting
 from crow.model.scripted import Call
 from tests.model.asking import Called, ask_with_retries
+from tests.support.ports import free_port
 from tests.support.provider import Cut, Provider, Stall
 from tests.support.provider_dialect import Dialect
 
@@ -331,7 +331,7 @@ def test_fault(fault: Fault, kind: str) -> None:
     with Provider(key="sk-very-secret", tls=fault.server == "untrusted") as provider:
         dialect: Dialect = getattr(provider, kind)
         if fault.server == "gone":
-            dialect.url = f"http://127.0.0.1:{_unused_port()}"
+            dialect.url = f"http://127.0.0.1:{free_port()}"
         fault.provider_does(dialect)
         outcome = ask_with_retries("house/model", {"house": dialect.settings()}, LIMITS)
 
@@ -346,8 +346,3 @@ def test_fault(fault: Fault, kind: str) -> None:
         assert len(dialect.requests) == fault.requests
         if fault.waits is not None:
             assert outcome.waits == list(fault.waits)
-
-
-def _unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]

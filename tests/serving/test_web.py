@@ -12,6 +12,7 @@ import pytest
 from crow.serving.tokens import Tokens
 from tests.support.editor import chose, clean_environment
 from tests.support.patience import DEADLINE, eventually
+from tests.support.ports import free_port
 from tests.support.scripts import DONE, edit, reply, run, say
 from tests.support.warm import CROW, warm
 from tests.support.web import (
@@ -24,7 +25,6 @@ from tests.support.web import (
     ask,
     crow_with_page,
     frame,
-    free_port,
     handshake,
     head,
     serving,

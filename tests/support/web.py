@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from tests.support.editor import CONFIG, ErrorAnswer, clean_environment
 from tests.support.patience import DEADLINE
+from tests.support.ports import free_port
 from tests.support.scripts import quick_to_read
 from tests.support.warm import CROW, warm
 
@@ -166,11 +167,6 @@ def serving(folder: Path, *arguments: str, **more: Any) -> Generator[Web]:
         yield web
     finally:
         web.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 # --- requests, byte by byte

@@ -20,6 +20,7 @@ from crow.errors import WebError
 from crow.web.allowed_hosts import AllowedHosts
 from crow.web.fetching import FetchLimits, Page, Unpacker, fetch
 from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
+from tests.support.ports import free_port
 from tests.support.website import Website, answer, head, redirect
 
 ALLOWED = ("127.0.0.1", "*.test")
@@ -352,16 +353,14 @@ def test_a_packing_that_was_not_asked_for_is_said(encoding):
 
 
 def test_a_port_that_nobody_listens_on_is_said():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     with pytest.raises(WebError, match=f"port {port}"):
         page(f"http://127.0.0.1:{port}/")
 
 
 def test_where_a_proxy_is_set_a_failure_says_that_none_is_used(monkeypatch):
     """Its name, and not what it holds: that may be a password."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy.test:3128")
     for url in (f"http://shut.test:{port}/", "http://nowhere.invalid/"):
         with pytest.raises(WebError, match="HTTP_PROXY") as raised:
@@ -376,8 +375,7 @@ def test_where_a_proxy_is_set_a_failure_says_that_none_is_used(monkeypatch):
 def test_a_proxy_that_is_not_for_the_host_is_not_mentioned(name, value, no_proxy, monkeypatch):
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     with pytest.raises(WebError) as raised:
         page(f"http://shut.test:{port}/")
     assert "proxy" not in str(raised.value).lower()
