@@ -8,7 +8,7 @@ LOCKS := requirements/uv.txt requirements/lock.txt
 PROCESSES ?= auto
 SIDE_BY_SIDE := --processes $(PROCESSES)
 
-.PHONY: help run test check format bench conformance soak catalogue lock clean compiled page browser pictures
+.PHONY: help run test check format bench conformance soak catalogue lock clean compiled page browser pictures alone
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -42,6 +42,9 @@ run: compiled page ## set everything up and play the demo conversation
 test: compiled page ## set everything up and run every test
 	@command -v git >/dev/null || { echo "make test needs git: some tests compare with what it does."; exit 1; }
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
+
+alone: compiled page ## run the tests that failed once more, one after the other; not if there are more than three
+	@$(BIN)/python -m tests.alone
 
 check: $(STAMP) ## types, style
 	@$(BIN)/ruff check .

@@ -72,6 +72,15 @@ class OwnFolder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
+# --- how the run ended, for `make alone`
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if session.config.cache is not None:
+        session.config.cache.set("crow/ended", int(exitstatus))
+
+
 # --- which rules were shown, for the conformance report
 
 
