@@ -1,13 +1,13 @@
 """Accepting some changes of a diff and refusing others, before anything is written."""
 
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.databases import database
 from tests.support.editor import FILES, Editor, Json, Later, chose
 from tests.support.scripts import DONE, call, edit, reply
 
@@ -42,7 +42,7 @@ def told_to_model(crow: Editor) -> str:
 
 
 def stored_answers(crow: Editor) -> list[Json]:
-    with sqlite3.connect(crow.home / "sessions.db") as connection:
+    with database(crow.home / "sessions.db") as connection:
         rows = connection.execute("SELECT tag, body FROM records ORDER BY seq").fetchall()
     return [json.loads(body) for tag, body in rows if tag == "permission_answered"]
 
@@ -66,7 +66,7 @@ def test_just_what_was_accepted_is_written_and_the_model_learns_what_was_not(ope
 def test_the_answer_is_stored_before_anything_is_written(open_editor):
     crow = opened(open_editor, answer=accepting(1))
     crow.prompt("change it")
-    with sqlite3.connect(crow.home / "sessions.db") as connection:
+    with database(crow.home / "sessions.db") as connection:
         rows = connection.execute("SELECT tag, seq FROM records UNION SELECT tag, seq FROM former_texts").fetchall()
     order = dict(rows)
     assert order["permission_answered"] < order["call_started"] < order["file_changing"] < order["file_written"]

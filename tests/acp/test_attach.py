@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -21,6 +20,7 @@ import pytest
 
 from crow.store.owners import socket_of
 from tests.acp.test_kill import KILLS, SEED, busy
+from tests.support.databases import database
 from tests.support.editor import NOTICES, Editor, Json, Later, Pending, chose
 from tests.support.fold import ReadTracker
 from tests.support.patience import DEADLINE, eventually
@@ -67,7 +67,7 @@ def has_begun(editor: Editor) -> None:
 
 
 def row(editor: Editor, session: str) -> tuple[str, int, int]:
-    with sqlite3.connect(editor.home / "sessions.db") as connection:
+    with database(editor.home / "sessions.db") as connection:
         return connection.execute("SELECT owner, epoch, running FROM sessions WHERE id = ?", (session,)).fetchone()
 
 
@@ -562,8 +562,8 @@ def test_an_older_crow_finds_a_session_busy_or_claims_it_as_ever(editors):
     assert lock[1].startswith("socket ")
     go(owner)
     assert turn.answer() == {"stopReason": "end_turn"}
-    with sqlite3.connect(owner.home / "sessions.db") as database:
-        database.execute("UPDATE sessions SET owner = '1-older', epoch = epoch + 1 WHERE id = ?", (session,))
+    with database(owner.home / "sessions.db") as connection:
+        connection.execute("UPDATE sessions SET owner = '1-older', epoch = epoch + 1 WHERE id = ?", (session,))
     assert "load" in owner.start_prompt("more").error().message.lower()
     owner.load_session(session)
     owner.close()

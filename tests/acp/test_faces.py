@@ -6,7 +6,6 @@ processes are in `test_attach.py`.
 
 import json
 import os
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.databases import database
 from tests.support.editor import DISMISSED, FILES, NOTICES, TERMINAL, Editor, ErrorAnswer, Json, Later, chose
 from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, call, edit, reply, run, say
@@ -50,7 +50,7 @@ def once(request: Json) -> Json:
 
 def answers(editor: Editor, session: str) -> list[Json]:
     """The answers to questions that are stored, in order."""
-    with sqlite3.connect(editor.home / "sessions.db") as connection:
+    with database(editor.home / "sessions.db") as connection:
         rows = connection.execute(
             "SELECT body FROM records WHERE tag = 'permission_answered' AND session ="
             " (SELECT key FROM sessions WHERE id = ?) ORDER BY seq",

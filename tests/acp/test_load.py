@@ -13,6 +13,7 @@ import pytest
 
 from crow.acp.translate_session import LARGEST_REPLAYED
 from tests.config.support import crow as run_crow
+from tests.support.databases import database
 from tests.support.editor import EVERYTHING, NOTICES, SILENCE, Editor, chose
 from tests.support.histories import assert_valid, said
 from tests.support.scripts import DONE, call, edit, reply, run, say
@@ -425,8 +426,8 @@ def test_a_session_that_went_on_elsewhere_says_so_and_can_be_fetched_back(open_e
     crow = open_editor(script=HELLO)
     session = crow.new_session()
     crow.prompt("one")
-    with sqlite3.connect(crow.home / "sessions.db") as database:
-        database.execute("UPDATE sessions SET owner = '1-older', epoch = epoch + 1 WHERE id = ?", (session,))
+    with database(crow.home / "sessions.db") as connection:
+        connection.execute("UPDATE sessions SET owner = '1-older', epoch = epoch + 1 WHERE id = ?", (session,))
     error = crow.start_prompt("three").error()
     assert error.code == -32603
     assert error.data == {"details": error.message}

@@ -1,11 +1,11 @@
 """`_crow/search`: sessions by what was said in them and by their titles, over an index that forgets what is deleted."""
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.databases import database
 from tests.support.editor import Editor, ErrorAnswer, Json
 from tests.support.scripts import DONE, call, reply, run, say
 
@@ -133,7 +133,7 @@ def test_what_an_older_crow_deleted_is_purged_with_the_next_search(crow):
     talk(crow, "unmistakable")
     session = talk(crow, "quokka")
     assert len(ids(crow, "unmistakable")) == 1
-    with sqlite3.connect(crow.home / "sessions.db") as connection:
+    with database(crow.home / "sessions.db") as connection:
         connection.execute("DELETE FROM sessions WHERE id != ?", (session,))
     assert ids(crow, "unmistakable") == []
     assert b"unmistakab" not in (crow.home / "search.db").read_bytes()
@@ -142,7 +142,7 @@ def test_what_an_older_crow_deleted_is_purged_with_the_next_search(crow):
 def test_an_index_that_is_damaged_or_of_another_version_is_made_anew(crow):
     session = talk(crow, "What about fish?")
     assert ids(crow, "fish") == [session]
-    with sqlite3.connect(crow.home / "search.db") as connection:
+    with database(crow.home / "search.db") as connection:
         connection.execute("PRAGMA user_version = 99")
     assert ids(crow, "fish") == [session]
     (crow.home / "search.db").write_bytes(b"no database at all" * 100)

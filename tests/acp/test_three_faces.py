@@ -9,7 +9,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ import pytest
 
 from crow.store.owners import socket_of
 from tests.acp.test_attach import GATE, children_of, lives
+from tests.support.databases import database
 from tests.support.editor import CONFIG, Editor, Json, chose
 from tests.support.faces import ChatFace, RawFace, SdkFace, answerers_in, seen_in, told_in
 from tests.support.fold import ReadTracker
@@ -98,8 +98,8 @@ class Stage:
     # --- what is stored
 
     def stored(self, query: str, *values: Any) -> list[Any]:
-        with sqlite3.connect(self.home / "sessions.db") as database:
-            return database.execute(query, values).fetchall()
+        with database(self.home / "sessions.db") as connection:
+            return connection.execute(query, values).fetchall()
 
     def row(self) -> tuple[str, int]:
         """Who owns the session, and how often it has been claimed."""

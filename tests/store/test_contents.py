@@ -15,6 +15,7 @@ from crow.messages import Image, Text
 from crow.results import TextBlock, ToolResult
 from crow.store.contents import LARGEST, LONG, pieces, put_back, take_out
 from crow.store.database import Database
+from tests.support.databases import database
 from tests.support.store import say, turn, with_store
 
 WORDS = [f"word{number * 7919 % 10007:05d}" for number in range(2000)]
@@ -200,7 +201,7 @@ def test_a_piece_that_cannot_be_read_is_a_damaged_record_of_its_session_alone(tm
         await session.release()
 
     with_store(tmp_path, write)
-    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+    with database(tmp_path / "sessions.db") as connection:
         connection.execute(damage)
     connection.close()
     with pytest.raises(StorageFailed, match=r'The session s is damaged: record 1 \("text_delta"\) cannot be read'):
@@ -216,7 +217,7 @@ OLD_ID = "01234567890a-00112233445566aa"
 
 def make_old(home: Path, *more: tuple[int, str]) -> None:
     """A store of layout 1, with further former texts."""
-    with sqlite3.connect(home / "sessions.db") as connection:
+    with database(home / "sessions.db") as connection:
         connection.executescript(OLD)
         connection.executemany(
             "INSERT INTO former_texts VALUES (1, ?, 1, 'file_changing', 0, 1, ?)",
@@ -261,7 +262,7 @@ def test_the_long_texts_of_an_older_store_are_packed_and_the_room_given_back(tmp
 
 def test_the_copy_that_an_upgrade_keeps_has_no_room_for_what_was_deleted(tmp_path):
     make_old(tmp_path, (100, "x" * 3_000_000))
-    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+    with database(tmp_path / "sessions.db") as connection:
         connection.execute("DELETE FROM former_texts WHERE seq = 100")
     connection.close()
     Database(str(tmp_path / "sessions.db")).close()

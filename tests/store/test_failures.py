@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from crow.errors import CrowError, StorageFailed
 from crow.events import Before, CallStarted, FileBackedUp, TextDelta, TurnStarted
 from crow.store.records import Pending
 from crow.store.store import open_store
+from tests.support.databases import database
 from tests.support.disks import fill_up
 from tests.support.folders import open_to_others
 from tests.support.patience import DEADLINE
@@ -256,7 +256,7 @@ def test_a_file_too_short_for_a_database_is_left_as_it_is(tmp_path):
 
 
 def test_the_database_of_another_program_is_left_as_it_is(tmp_path):
-    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+    with database(tmp_path / "sessions.db") as connection:
         connection.execute("CREATE TABLE cookies (name TEXT)")
     connection.close()
     before = untouched(tmp_path)

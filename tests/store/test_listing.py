@@ -1,7 +1,6 @@
 """Pages of the list: newest first, each entry once, from an index."""
 
 import base64
-import sqlite3
 
 import msgspec
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from crow.errors import BadCursor
 from crow.events import SentText, TurnEnded, TurnStarted, UserSaid
 from crow.store import queries
+from tests.support.databases import database
 from tests.support.store import say, with_store
 
 
@@ -30,7 +30,7 @@ def fill(home, times, cwd="/p"):
             await say(store, f"s{number}", cwd=cwd if number % 2 else "/other")
 
     with_store(home, talk)
-    with sqlite3.connect(home / "sessions.db") as connection:
+    with database(home / "sessions.db") as connection:
         connection.executemany(
             "UPDATE sessions SET updated = ? WHERE id = ?", [(time, f"s{i}") for i, time in enumerate(times)]
         )
@@ -145,7 +145,7 @@ def test_a_cursor_belongs_to_one_list_and_may_not_be_changed(tmp_path):
 )
 def test_a_page_of_five_thousand_sessions_is_read_from_the_index_in_its_order(tmp_path, query, values, index):
     with_store(tmp_path, lambda store: say(store, "first"))
-    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+    with database(tmp_path / "sessions.db") as connection:
         connection.executemany(
             "INSERT INTO sessions SELECT NULL, ?, '/p', '[]', '', ?, ?, 1, 0, '', 1",
             [(f"s{number}", number, number) for number in range(5000)],

@@ -1,7 +1,6 @@
 """What was stored is the same when it is read again; what cannot be read is never lost in silence."""
 
 import json
-import sqlite3
 
 import pytest
 
@@ -18,6 +17,7 @@ from crow.events import (
 from crow.results import Location, TextBlock, ToolResult
 from crow.store.base import PASSING
 from crow.store.records import STORED, Pending, events_of, row_of
+from tests.support.databases import database
 from tests.support.store import ONE_OF_EACH, every_event, say, with_store
 
 
@@ -120,7 +120,7 @@ def test_a_preview_of_a_call_that_never_came_is_not_stored():
 
 
 def change(home, statement):
-    with sqlite3.connect(home / "sessions.db") as connection:
+    with database(home / "sessions.db") as connection:
         assert connection.execute(statement).rowcount == 1
     connection.close()
 

@@ -26,6 +26,7 @@ from crow.events import (
 from crow.results import ToolResult
 from crow.session.journal import SessionJournal
 from crow.store.store import open_store
+from tests.support.databases import database
 from tests.support.patience import DEADLINE
 from tests.support.recording import RecordingSink
 from tests.support.store import say, turn, with_store, with_two
@@ -172,7 +173,7 @@ def test_former_texts_are_not_read_unless_they_are_wanted(tmp_path):
 
     with_store(tmp_path, write)
     assert (count(tmp_path, "records"), count(tmp_path, "former_texts")) == (1, 1)
-    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+    with database(tmp_path / "sessions.db") as connection:
         connection.execute("UPDATE former_texts SET body = 'broken'")
     connection.close()
     assert len(with_store(tmp_path, lambda store: store.events("s"))) == 1
@@ -300,7 +301,7 @@ def test_an_empty_session_is_removed_after_a_day_unless_somebody_has_it_open(tmp
 
     async def talk(one, two):
         await one.create("open", "/p", [])
-        with sqlite3.connect(tmp_path / "sessions.db") as connection:
+        with database(tmp_path / "sessions.db") as connection:
             connection.execute("UPDATE sessions SET created = created - 100000000 WHERE id != 'young'")
         connection.close()
         await two.create("new", "/p", [])  # its first write sweeps
