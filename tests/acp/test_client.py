@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from crow.acp import client as client_module
-from crow.acp.client import AgentFailed, AgentGone, RemoteAgent, start_agent
+from crow.acp import agent_process
+from crow.acp.agent_process import AgentGone
+from crow.acp.client import AgentFailed, RemoteAgent, start_agent
 from crow.acp.wire import AgentMessageChunk, RequestPermissionRequest, TextContent, Update
 from tests.support.patience import DEADLINE, eventually
 
@@ -327,7 +328,7 @@ def test_an_agent_that_dies_in_the_middle(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_closes_its_output_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "GRACE", 0.05)
+    monkeypatch.setattr(agent_process, "GRACE", 0.05)
     command = fake_agent(tmp_path, "until_prompt(); os.close(1); receive()")
     with pytest.raises(AgentGone, match="closed its output"):
         converse(command, Listener())
@@ -336,7 +337,7 @@ def test_an_agent_that_closes_its_output_and_stays(tmp_path: Path, monkeypatch: 
 def test_an_agent_that_never_answers(tmp_path: Path) -> None:
     command = fake_agent(tmp_path, "while True: receive()")
     with pytest.raises(AgentGone, match=r"initialize .*0\.1 s"):
-        converse(command, Listener(), patience=0.1)
+        converse(command, Listener(), request_timeout=0.1)
 
 
 def test_an_agent_of_another_protocol_version(tmp_path: Path) -> None:
@@ -384,7 +385,7 @@ def test_the_agent_has_its_own_session_so_that_ctrl_c_does_not_reach_it(tmp_path
 def test_the_agent_is_asked_to_end_then_told_then_made_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stubbornness: str, grace: float, code: int
 ) -> None:
-    monkeypatch.setattr(client_module, "GRACE", grace)
+    monkeypatch.setattr(agent_process, "GRACE", grace)
     stay = "for _ in sys.stdin: pass\nwhile True: time.sleep(60)" if stubbornness else "receive()"
     command = fake_agent(tmp_path, f"{stubbornness}\nanswer(receive(), {{'protocolVersion': 1}})\n{stay}")
 

@@ -1,5 +1,5 @@
-"""The client's side of the protocol, for `crow run`, `crow chat` and `crow demo`: starts an agent's process and talks
-to it over pipes, as an editor does.
+"""The client's side of the protocol, for `crow run`, `crow chat` and `crow demo`: starts an agent and talks to it, as
+an editor does.
 
     async with start_agent(["crow", "acp"], client) as agent:
         session = await agent.new_session("/path/to/project")
@@ -12,9 +12,6 @@ However the block is left, the agent's process has ended afterwards.
 import asyncio
 import contextlib
 import logging
-import os
-import signal
-import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -22,6 +19,7 @@ import msgspec
 
 from crow import __version__
 from crow.acp import crow_meta
+from crow.acp.agent_process import AgentGone, AgentProcess
 from crow.acp.connection import Connection, ConnectionLost, PendingRequest, Route
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.wire import (
@@ -65,24 +63,13 @@ from crow.acp.wire import (
 )
 from crow.errors import CrowError
 from crow.timeouts import timeout
-from crow.workspace.processes import signal_name
 
 logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT = 30.0
 """Seconds an agent may take for what should be done at once: starting, making a session."""
-GRACE = 2.0
-"""Seconds an agent has to end by itself once its input is closed, and again after SIGTERM."""
-LAST_WORDS = 8 * 1024
-"""Bytes that are kept of what the agent writes to its standard error."""
-PIPE_SIZE = 256 * 1024
-"""More than a pipe holds: one read empties it."""
 
 Result = TypeVar("Result")
-
-
-class AgentGone(CrowError):
-    """The agent could not be started, ended in the middle, or does not answer."""
 
 
 class AgentFailed(CrowError):
@@ -114,8 +101,7 @@ class Client(Protocol):
 
     async def permit(self, request: RequestPermissionRequest) -> str | Rejection | None:
         """The id of the option that was chosen, or None if none was. A reason may be given where the question takes
-        one, see QuestionFacts. Cancelled together with the turn, and when
-        somebody else has answered."""
+        one, see QuestionFacts. Cancelled together with the turn, and when somebody else has answered."""
         ...
 
 
@@ -126,7 +112,7 @@ async def start_agent(
     *,
     environment: Mapping[str, str] | None = None,
     record: Callable[[bytes], None] | None = None,
-    patience: float = REQUEST_TIMEOUT,
+    request_timeout: float = REQUEST_TIMEOUT,
     choices: bool = False,
     reasons: bool = False,
     unattended: bool = False,
@@ -146,7 +132,7 @@ async def start_agent(
             process,
             client,
             record,
-            patience,
+            request_timeout,
             choices=choices,
             reasons=reasons,
             unattended=unattended,
@@ -166,10 +152,10 @@ class RemoteAgent:
 
     def __init__(
         self,
-        process: "AgentProcess",
+        process: AgentProcess,
         client: Client,
         record: Callable[[bytes], None] | None,
-        patience: float,
+        request_timeout: float,
         *,
         choices: bool = False,
         reasons: bool = False,
@@ -183,7 +169,7 @@ class RemoteAgent:
         self._process = process
         self._client = client
         self._record = record
-        self._patience = patience
+        self._request_timeout = request_timeout
         self._capabilities = _Capabilities()
         self.left_open = ""
         """What the last turn ended with, if it is for the person to go on; see PromptFacts."""
@@ -410,10 +396,10 @@ class RemoteAgent:
 
     async def _request_soon(self, method: str, params: object, result: type[Result]) -> Result:
         try:
-            async with timeout(self._patience):
+            async with timeout(self._request_timeout):
                 return await self._request(method, params, result)
         except TimeoutError:
-            raise AgentGone(f"The agent did not answer {method} within {self._patience:g} s.") from None
+            raise AgentGone(f"The agent did not answer {method} within {self._request_timeout:g} s.") from None
 
     async def _request(self, method: str, params: object, result: type[Result]) -> Result:
         """The answer, or the first thing that makes waiting for it pointless."""
@@ -472,115 +458,3 @@ def _left_over_in(data: object) -> list[str]:
         return ids_of(msgspec.convert(data, _FailureData).steering)
     except msgspec.ValidationError:
         return []
-
-
-class AgentProcess:
-    """A child process with a pipe to its standard input and one from its standard output."""
-
-    @classmethod
-    async def start(cls, command: Sequence[str], environment: Mapping[str, str] | None = None) -> "AgentProcess":
-        with contextlib.ExitStack() as ours_on_failure, contextlib.ExitStack() as theirs:
-            pipes = [os.pipe() for _ in range(3)]
-            (stdin, to_agent), (from_agent, stdout), (errors, stderr) = pipes
-            for descriptor in (stdin, stdout, stderr):
-                theirs.callback(os.close, descriptor)
-            for descriptor in (to_agent, from_agent, errors):
-                ours_on_failure.callback(os.close, descriptor)
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    stdin=stdin,
-                    stdout=stdout,
-                    stderr=stderr,
-                    env=environment,
-                    # Ctrl-C in a terminal goes to the whole foreground group. In a session of its own the agent
-                    # does not get it, so that we can cancel the turn in the protocol's way instead.
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise AgentGone(f"The agent {command[0]} cannot be started: {error.strerror}.") from error
-            ours_on_failure.pop_all()
-        return cls(process, to_agent, from_agent, errors)
-
-    def __init__(self, process: asyncio.subprocess.Process, to_agent: int, from_agent: int, errors: int) -> None:
-        self.input = to_agent
-        self.output = from_agent
-        self._errors = errors
-        self._process = process
-        self._last_words = b""
-        self._ended = False
-        self._is_free = False
-        os.set_blocking(errors, False)
-        asyncio.get_running_loop().add_reader(errors, self._read_errors)
-        # The last resort, if the event loop dies or the program exits before `end` could run.
-        self._safety_net = weakref.finalize(self, _kill_group, process.pid)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    async def obituary(self) -> AgentGone:
-        """What can be said of an agent that no longer talks."""
-        try:
-            async with timeout(GRACE):
-                code = await self._process.wait()
-        except TimeoutError:
-            return AgentGone("The agent closed its output in the middle of the conversation.")
-        self._read_errors()
-        how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        said = self._last_words.decode("utf-8", "replace").strip()
-        return AgentGone(f"The agent {how} in the middle of the conversation." + (f" It said: {said}" if said else ""))
-
-    def kill(self) -> None:
-        """At once, and whatever it started in its process group too."""
-        if self._process.returncode is None:
-            _kill_group(self._process.pid)
-
-    def let_go(self) -> None:
-        """From now on `end` does not insist on the agent's end."""
-        self._is_free = True
-
-    async def end(self) -> None:
-        """Closes the agent's input, which tells it to end, and sees to it that it does."""
-        if self._ended:
-            return
-        self._ended = True
-        asyncio.get_running_loop().remove_reader(self._errors)
-        # Its output goes too: nobody reads any more, and an agent must not wait for us while it writes.
-        for descriptor in (self.input, self.output, self._errors):
-            os.close(descriptor)
-        if self._is_free:
-            self._safety_net.detach()
-            return
-        try:
-            if not await self._is_over():
-                with contextlib.suppress(ProcessLookupError):
-                    self._process.terminate()
-                await self._is_over()
-        finally:
-            self.kill()
-            await self._process.wait()
-            self._safety_net.detach()
-
-    async def _is_over(self) -> bool:
-        try:
-            async with timeout(GRACE):
-                await self._process.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    def _read_errors(self) -> None:
-        try:
-            data = os.read(self._errors, PIPE_SIZE)
-        except BlockingIOError:
-            return
-        if data:
-            self._last_words = (self._last_words + data)[-LAST_WORDS:]
-        else:
-            asyncio.get_running_loop().remove_reader(self._errors)
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)

@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
-from crow.acp.client import AgentFailed, AgentGone, Rejection, RemoteAgent, ids_of, start_agent
+from crow.acp.agent_process import AgentGone
+from crow.acp.client import AgentFailed, Rejection, RemoteAgent, ids_of, start_agent
 from crow.acp.jsonrpc import ErrorCode
 from crow.acp.wire import (
     AvailableCommand,
