@@ -112,7 +112,7 @@ def test_another_look_is_due_when_a_source_tells_of_a_change(monkeypatch):
 
 def test_another_look_is_due_from_time_to_time_where_nobody_tells_of_changes(monkeypatch):
     monkeypatch.setattr("crow.session.commands.SETTLED", 0.0)
-    monkeypatch.setattr("crow.session.commands.LOOK_EVERY", 0.01)
+    monkeypatch.setattr("crow.session.commands.POLL_INTERVAL", 0.01)
 
     async def first_due(*sources: Files) -> list[bool]:
         looks = [asyncio.create_task(SlashCommands([], [source]).due()) for source in sources]

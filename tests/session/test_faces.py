@@ -586,7 +586,7 @@ class OneTerminal:
 
 
 def test_a_command_in_one_clients_terminal_is_shown_to_the_others_as_text_while_it_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "LOOK_EVERY", 0.005)
+    monkeypatch.setattr(commands, "POLL_INTERVAL", 0.005)
 
     async def run() -> None:
         async with Stage(tmp_path) as stage:

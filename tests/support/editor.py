@@ -26,7 +26,7 @@ from tests.support.warm import (
     start_crow,
 )
 
-LOOK_EVERY = 0.1
+POLL_INTERVAL = 0.1
 """Seconds between looks at what no message tells of, such as files."""
 
 Json = dict[str, Any]
@@ -386,7 +386,7 @@ class Editor:
         end = time.monotonic() + deadline
         with self._changed:
             while not condition() and not self._ended and (left := end - time.monotonic()) > 0:
-                self._changed.wait(min(left, LOOK_EVERY))
+                self._changed.wait(min(left, POLL_INTERVAL))
             if not condition():
                 tail = "\n".join(str(entry)[:300] for entry in self.conversation[-8:])
                 raise AssertionError(f"{what} did not come. The last messages:\n{tail}\n{self.stderr()}")

@@ -37,7 +37,7 @@ INITIALIZE_TIMEOUT = 5.0
 """Seconds until a peer must have said who it is."""
 LONGEST_INITIALIZE = 1024 * 1024
 """Bytes of a line, until then."""
-GOODBYE_TIMEOUT = 1.0
+CLOSE_TIMEOUT = 1.0
 """Seconds that a peer gets to read the last that it is told."""
 NO_DESCRIPTORS = 1.0
 """Seconds until the next look at who waits, if the system has no more descriptors for us."""
@@ -132,7 +132,7 @@ class AttachSocket:
         peer.send(jsonrpc.write_error(b"null", RpcError(ErrorCode.INVALID_REQUEST, refusal)))
         peer.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
-            async with timeout(GOODBYE_TIMEOUT):
+            async with timeout(CLOSE_TIMEOUT):
                 while await self._loop.sock_recv(peer, 64 * 1024):
                     pass
 
@@ -177,7 +177,7 @@ class AttachSocket:
             deadline.cancel()
             await agent.close()
             with contextlib.suppress(TimeoutError):
-                async with timeout(GOODBYE_TIMEOUT):
+                async with timeout(CLOSE_TIMEOUT):
                     await connection.flushed()
             await connection.close()
 

@@ -18,7 +18,7 @@ from crow.acp import wire
 from crow.acp.capabilities import Capabilities, SessionGround
 from crow.acp.ownership import AttachedAgent, OnInitialize, Ownership, all_ended
 from crow.acp.session_folders import SessionFolders
-from crow.acp.session_opening import Client, Loaded, Seat, SessionOpener
+from crow.acp.session_opening import Loaded, OpeningClient, Seat, SessionOpener
 from crow.acp.unwatched import Unwatched
 from crow.config.home import remove_temporaries
 from crow.errors import (
@@ -124,14 +124,14 @@ class Host:
 
     # --- opening and joining
 
-    async def create(self, request: wire.NewSessionRequest, client: Client) -> Seat:
+    async def create(self, request: wire.NewSessionRequest, client: OpeningClient) -> Seat:
         """A new session."""
         return await self._opener.create(await self._opener.prepare(request, client))
 
     async def load(
         self,
         request: wire.LoadSessionRequest,
-        client: Client,
+        client: OpeningClient,
         seat: Seat | None,
         *,
         replay: bool,
@@ -175,7 +175,7 @@ class Host:
         if there is not None and there.socket and there.process != str(os.getpid()):
             raise SessionElsewhere(there.owner, there.process, there.socket)
 
-    async def fork(self, request: wire.LoadSessionRequest, client: Client) -> Seat:
+    async def fork(self, request: wire.LoadSessionRequest, client: OpeningClient) -> Seat:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
         prepared = await self._opener.prepare(request, client)
         source = self.find(request.session_id)

@@ -204,7 +204,7 @@ class Inbox:
         deadline = asyncio.get_running_loop().time() + ANSWER_TIMEOUT
         owner = SessionElsewhere(there.owner, there.process, there.socket)
         with contextlib.suppress(NobodyListens, ConnectionLost, RpcError, TimeoutError):
-            link = await connect(owner, ASKING, _LinkUser(self._update, self._lost), deadline)
+            link = await connect(owner, ASKING, _RowReader(self._update, self._lost), deadline)
             try:
                 async with timeout_at(deadline):
                     answer = await link.request("_crow/inbox", InboxRequest(here=True), InboxRows)
@@ -244,7 +244,7 @@ class Inbox:
             del self._rows[id], self._owners[id]
 
 
-class _LinkUser:
+class _RowReader:
     """Takes what another process tells of its sessions."""
 
     def __init__(self, update: Callable[[str, Iterable[InboxRow]], None], lost: Callable[[str], None]) -> None:

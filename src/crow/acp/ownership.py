@@ -38,7 +38,7 @@ OnInitialize = Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.Unse
 """Called with `initialize`: gives what its answer says in `_meta.crow`, or raises RpcError."""
 
 
-class LiveSessions(Protocol):
+class ReleasableSessions(Protocol):
     """The sessions of this process, as far as handing them over goes."""
 
     store: SessionStore
@@ -67,7 +67,7 @@ class Watcher(Protocol):
 class Ownership:
     """`serve` makes the agents of connections from other processes; without it there are none."""
 
-    def __init__(self, sessions: LiveSessions, serve: Callable[[OnInitialize], AttachedAgent] | None) -> None:
+    def __init__(self, sessions: ReleasableSessions, serve: Callable[[OnInitialize], AttachedAgent] | None) -> None:
         self._sessions = sessions
         self._serve = serve
         self._socket: Listening | None = None

@@ -57,7 +57,7 @@ class RelayedSession:
     def __init__(self, editor: Connection, id: str, params: bytes, link: OwnerLink | None = None) -> None:
         self.id = id
         self.params = params
-        self.seen = Seen("", ended=True)
+        self._seen = Seen("", ended=True)
         """How far the owner has told of it."""
         self._editor = editor
         self._link = link
@@ -137,7 +137,7 @@ class RelayedSession:
     def shown(self) -> Seen:
         """How much of the session the editor has seen, once its owner has ended."""
         has_prompted = any(asked.request.method == "session/prompt" for asked in self._cut_off)
-        return Seen(self.seen.turn, self.seen.ended, asked=has_prompted)
+        return Seen(self._seen.turn, self._seen.ended, asked=has_prompted)
 
     def answer_cut_off(self, left_over: Sequence[wire.LeftOverMessage] = (), more: str = "") -> None:
         """`left_over` is what the turn that was cut off did not take in; `more` is a sentence that is added."""
@@ -160,12 +160,12 @@ class RelayedSession:
             self._open_calls[told.update.tool_call_id] = None
 
     def note_state(self, told: StateParams) -> None:
-        self.seen = Seen(told.turn or self.seen.turn, ended=told.state == "idle")
+        self._seen = Seen(told.turn or self._seen.turn, ended=told.state == "idle")
 
     def note_opened(self, response: Response) -> None:
         """What an owner's answer says of how far the session is. The owner may end before it says anything more."""
         facts = crow_meta.read_in(wire.OpenedFacts, response.result)
-        self.seen = Seen(facts.turn, ended=not facts.running)
+        self._seen = Seen(facts.turn, ended=not facts.running)
 
     def _end_calls(self) -> None:
         """Of a call that had only begun nothing may be stored: nobody else would tell of its end."""

@@ -44,7 +44,7 @@ class Loaded(NamedTuple):
     """Shows what was, at the client's pace, so that nobody else may have to wait for it; see `Faces.show`."""
 
 
-class Client(NamedTuple):
+class OpeningClient(NamedTuple):
     """Whoever opens a session: what the client can do, and what sessions are opened with for it."""
 
     capabilities: Capabilities
@@ -57,7 +57,7 @@ class PreparedRequest(NamedTuple):
     """A request that opens a session, and what was read for it."""
 
     request: wire.NewSessionRequest
-    client: Client
+    client: OpeningClient
     roots: Sequence[str]
     """The folders that the request names, all of which are there."""
     setup: SessionSetup
@@ -83,7 +83,7 @@ class SessionOpener:
         self._question_timeout = question_timeout
         self._add = add
 
-    async def prepare(self, request: wire.NewSessionRequest, client: Client) -> PreparedRequest:
+    async def prepare(self, request: wire.NewSessionRequest, client: OpeningClient) -> PreparedRequest:
         """RpcError if a folder is not there; SetupNeeded if there is no model."""
         return PreparedRequest(request, client, await self._folders.roots(request), await client.set_up())
 

@@ -17,7 +17,7 @@ from crow.acp.host import Host
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.acp.ownership import all_ended
 from crow.acp.session_folders import absolute
-from crow.acp.session_opening import Client, Loaded, Seat
+from crow.acp.session_opening import Loaded, OpeningClient, Seat
 from crow.acp.web_home import web_home
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver
@@ -89,7 +89,8 @@ class Sessions:
         """Whether its new sessions may live in another process."""
         if self._relay is not None:
             self._relay.initialize(initialize_params)
-        self._client = Client(Capabilities(self._connection, client, self._host.home), self._set_up, self._environ)
+        capabilities = Capabilities(self._connection, client, self._host.home)
+        self._client = OpeningClient(capabilities, self._set_up, self._environ)
 
     def answer(self, method: str, request: object, pending: PendingRequest) -> object:
         return self._methods[method](request, pending)

@@ -24,7 +24,7 @@ from crow.visible import one_line
 
 SETTLED = 0.5
 """Seconds between a change and the look at it: seldom does one come alone."""
-LOOK_EVERY = 10.0
+POLL_INTERVAL = 10.0
 """Seconds between two looks where nobody tells of changes."""
 
 _CALLED = re.compile(r"/([\w:-]+|mcp:\S+)(?:\s+(.*))?", re.DOTALL)
@@ -110,7 +110,7 @@ class SlashCommands:
         """Returns when it is time for another look, also between turns: something has changed, or may have."""
         is_watched = all(source.is_watched for source in self._more)
         with suppress(TimeoutError):
-            async with timeout(None if is_watched else LOOK_EVERY):
+            async with timeout(None if is_watched else POLL_INTERVAL):
                 await self._stale.wait()
         await asyncio.sleep(SETTLED)
         self._stale.clear()

@@ -30,7 +30,7 @@ LAST_WORDS = 2000
 """Bytes of its output that are told of a command that was stopped."""
 
 LONGEST_WAIT = 60
-LOOK_EVERY = 1.0
+POLL_INTERVAL = 1.0
 """Seconds between two looks while output is waited for, since an editor's terminal does not tell of it."""
 
 READ_DESCRIPTION = "Read the output of a background command, and whether it still runs. Use `wait` instead of polling."
@@ -132,7 +132,7 @@ class ReadCommandAction(Action):
         output = await terminal.output(self._offset)
         while not (output.text or output.exit or self._command.exit) and (left := deadline - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
-                async with timeout(min(left, LOOK_EVERY)):
+                async with timeout(min(left, POLL_INTERVAL)):
                     await terminal.grew()
             output = await terminal.output(self._offset)
         return output

@@ -12,7 +12,7 @@ from crow.session.faces.face import Face
 from crow.workspace.base import COLUMNS, TAKES_INPUT, Commands, Terminal, TerminalExit, TerminalOutput
 from crow.workspace.terminal_text import last_part
 
-LOOK_EVERY = 1.0
+POLL_INTERVAL = 1.0
 """Seconds between two looks at a client's terminal for the faces that cannot show it."""
 SHOWN = 2000
 """Bytes of its output that they are shown while it runs."""
@@ -71,7 +71,7 @@ class FacesCommands:
             if text != shown:
                 shown = text
                 self._tell(TerminalSeen(terminal.client_id, text))
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
 
 
 class _MirroredTerminal:
