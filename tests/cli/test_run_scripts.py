@@ -69,6 +69,8 @@ def test_an_empty_pipe_and_a_device_add_nothing(tmp_path: Path) -> None:
     [
         (b"\x7fELF\0\1\2\xff\xfe", "standard input (binary)"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "play/it takes no image"),
+        (b"RIFF\x1a\0\0\0WEBPVP8L\xff", "play/it takes no image"),
+        (b"ID3\x04\0\0\0\0\0\0\xff", "play/it takes no audio"),
     ],
 )
 def test_what_is_no_text_is_not_made_to_look_like_one(tmp_path: Path, piped: bytes, told: str) -> None:

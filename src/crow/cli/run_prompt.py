@@ -1,4 +1,4 @@
-"""What goes with the prompt of `crow run`: text piped in through standard input, and the files of `--attach`."""
+"""What goes with a prompt of `crow run` or `crow chat`: what is piped in, and links to files (`--attach`, `@`)."""
 
 import base64
 import os
@@ -9,13 +9,12 @@ from urllib.parse import quote
 
 from crow.acp.wire import ContentBlock, EmbeddedResource, ResourceContents, ResourceLink
 from crow.errors import CrowError, WorkspaceError
+from crow.messages import media_type
 from crow.visible import one_line
 from crow.workspace.text import decode_text
 
 MOST_PIPED = 16 * 1024 * 1024
 PIPED = "standard input"
-PICTURES = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
-"""The media types of pictures, by how they begin."""
 SILENCE = 3.0
 """Seconds without a byte on standard input after which we say what we are waiting for."""
 
@@ -40,11 +39,7 @@ def piped() -> list[ContentBlock]:
         return [EmbeddedResource(resource=ResourceContents(uri=PIPED, text=text))] if text.strip() else []
     # The agent knows what the model can take, and says so if it leaves it out.
     blob = base64.b64encode(content).decode()
-    return [EmbeddedResource(resource=ResourceContents(uri=PIPED, blob=blob, mime_type=_picture_type(content)))]
-
-
-def _picture_type(content: bytes) -> str | None:
-    return next((kind for start, kind in PICTURES.items() if content.startswith(start)), None)
+    return [EmbeddedResource(resource=ResourceContents(uri=PIPED, blob=blob, mime_type=media_type(content)))]
 
 
 def standard_input() -> str:
