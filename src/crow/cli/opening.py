@@ -13,7 +13,7 @@ import msgspec
 from crow.cli.parsing import a_folder
 from crow.cli.process import in_a_folder
 from crow.cli.run_prompt import WrongUsage
-from crow.cli.terminal import choose, is_interactive
+from crow.cli.terminal import choose, is_interactive, only_prints_lines
 from crow.config.discovery import MODEL
 from crow.config.settings import MODES
 from crow.config.variables import ALLOW, MODE
@@ -95,23 +95,19 @@ def chosen_session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | No
 
 def _pick(entries: Sequence[SessionEntry]) -> SessionEntry:
     """The one that the person picks. CrowError if they pick none."""
-    if os.environ.get("TERM", "") in ("", "dumb") or not sys.stdout.isatty():
+    if only_prints_lines(os.environ) or not sys.stdout.isatty():
         shown = entries[:MOST_NUMBERED]
-        return shown[choose("Which", [_title(entry) for entry in shown])]
+        return shown[choose("Which", [entry.shown_title for entry in shown])]
     from crow.cli.chat.picker import pick
     from crow.cli.sessions import with_states
     from crow.session.export import moment
 
     states = ["" if entry.state == "saved" else f" · {entry.state}" for entry in with_states(entries)]
-    titles = (f"{moment(entry.updated_at)}  {_title(entry)}" for entry in entries)
+    titles = (f"{moment(entry.updated_at)}  {entry.shown_title}" for entry in entries)
     number = pick([title + state for title, state in zip(titles, states, strict=True)])
     if number is None:
         raise CrowError("No conversation was chosen.")
     return entries[number]
-
-
-def _title(entry: SessionEntry) -> str:
-    return one_line(entry.title) or "Untitled"
 
 
 def read_opening(

@@ -78,7 +78,9 @@ ASKED_LINES = 2000
 """Lines that are shown of what the person is asked about: all of them, where it can be read at all."""
 LONGEST_ASKED_LINE = 20_000
 """Columns that are shown of a line of what the person is asked about."""
-FOLD_KEY = " · Ctrl-O"
+UNFOLD = "Ctrl-O"
+"""The key that shows all of it, where there is one."""
+HOW_TO_UNFOLD = f" · {UNFOLD}"
 """What may stand behind a line that says what is left out."""
 ALIKE_CALLS = 3
 """Calls in a row that failed for the same reason, of which each has a line: of the others the number is said."""
@@ -335,7 +337,7 @@ class Renderer:
         if len(alike) > ALIKE_CALLS:
             more = counted(len(alike) - ALIKE_CALLS, "more call")
             why = only_words(alike[-1])
-            room = self._screen.width - len(FOLD_KEY) if self._screen.width else LONGEST_LINE
+            room = self._screen.width - len(HOW_TO_UNFOLD) if self._screen.width else LONGEST_LINE
             self._left_out(cut(f"✗ {more} · {why}", room), why, [(f"  {call.title}", PLAIN) for call in alike])
 
     def _call_line(self, mark: str, style: str, call: RunningCall, facts: list[str]) -> None:

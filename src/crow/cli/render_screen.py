@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from crow.cli.terminal import speaks_utf8
+from crow.cli.terminal import only_prints_lines, speaks_utf8
 from crow.paths import is_inside
 from crow.visible import BIDI, CONTROLS, SEPARATORS, SURROGATES, TAGS, one_line
 
@@ -172,7 +172,7 @@ class Screen:
     @classmethod
     def of(cls, stream: TextIO, environment: Mapping[str, str]) -> "Screen":
         """What this stream can do, with the usual variables honoured."""
-        if not stream.isatty() or environment.get("TERM", "") in ("", "dumb"):
+        if not stream.isatty() or only_prints_lines(environment):
             return cls(stream)
         screen = cls(stream, width=80, colours=not environment.get("NO_COLOR"), live=True)
         screen.measure()

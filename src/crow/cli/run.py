@@ -200,7 +200,7 @@ async def _run_for_person(task: RunRequest) -> int:
         with showing(renderer):
             async with _opened(task, client, attended=client.can_choose) as (agent, session):
                 if task.opening.session is not None:
-                    renderer.mark("i", f"Going on with: {one_line(task.opening.session.title) or 'Untitled'}", DIM)
+                    renderer.mark("i", f"Going on with: {task.opening.session.shown_title}", DIM)
                 renderer.begin_turn()
                 with interrupts.cancel(agent, session):
                     try:

@@ -180,7 +180,7 @@ async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> 
     entries = await _find_all(store, ids)
     living = await store.living()
     for entry in entries:
-        name = f"{entry.id} ({one_line(entry.title) or 'Untitled'})"
+        name = f"{entry.id} ({entry.shown_title})"
         there = living.get(entry.id)
         is_open = (
             f" It is open in process {there.process}: nothing that is said there is kept any more." if there else ""
@@ -206,7 +206,7 @@ def _stop(arguments: argparse.Namespace) -> int:
 async def _stop_all(store: SessionStore, ids: Sequence[str]) -> int:
     failed = 0
     for entry in await _find_all(store, ids):
-        name = f"{entry.id} ({one_line(entry.title) or 'Untitled'})"
+        name = f"{entry.id} ({entry.shown_title})"
         try:
             stopped = await store.stop(entry.id)
         except CrowError as error:

@@ -4,11 +4,17 @@ terminal.
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TextIO
 
 
 def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]  a closed one is None
+
+
+def only_prints_lines(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal can neither move its cursor nor show colours, as far as it says."""
+    return environment.get("TERM", "") in ("", "dumb")
 
 
 def keyboard_of(stream: TextIO) -> int | None:

@@ -63,7 +63,7 @@ def markdown(entry: SessionEntry, events: Sequence[Event]) -> str:
 
 
 def _head(entry: SessionEntry, events: Iterable[Event]) -> Iterator[str]:
-    yield f"# {one_line(entry.title) or 'Untitled'}"
+    yield f"# {entry.shown_title}"
     facts = [f"- Folder: {code(entry.cwd)}", *(f"- Also: {code(root)}" for root in entry.roots)]
     facts.append(f"- Begun: {moment(entry.created_at)}; last used: {moment(entry.updated_at)}")
     facts.append(f"- Session: {code(entry.id)}")

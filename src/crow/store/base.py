@@ -22,6 +22,7 @@ from crow.events import (
     StillWaiting,
     TerminalSeen,
 )
+from crow.visible import one_line
 
 FILE_NAME = "sessions.db"
 """The store's file, below Crow's home."""
@@ -56,6 +57,11 @@ class SessionEntry(msgspec.Struct, frozen=True):
     created_at: int
     """Milliseconds since 1970."""
     updated_at: int
+
+    @property
+    def shown_title(self) -> str:
+        """The title as a person reads it, on one line."""
+        return one_line(self.title) or "Untitled"
 
 
 class Page(msgspec.Struct, frozen=True):

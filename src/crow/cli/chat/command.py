@@ -10,7 +10,7 @@ from crow.cli.interactive_client import complain, prepare_output
 from crow.cli.opening import add_opening_arguments, chosen_session, folder_of, named_session, read_opening
 from crow.cli.process import log_to_file
 from crow.cli.run_prompt import WrongUsage, attached
-from crow.cli.terminal import is_interactive
+from crow.cli.terminal import is_interactive, only_prints_lines
 from crow.config.home import home
 from crow.errors import CrowError
 from crow.visible import join_surrogates
@@ -52,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
     prepare_output()
     log_to_file(home(os.environ))
     prompt = join_surrogates(clean_lines(" ".join(arguments.prompt)))
-    if os.environ.get("TERM", "") in ("", "dumb"):
+    if only_prints_lines(os.environ):
         from crow.cli.chat.plain import PlainChat as Chat
     else:
         from crow.cli.chat.application import Chat

@@ -152,7 +152,7 @@ class Conversation(RenderingClient):
             replay, self._replay = self._replay, None
             replay.draw(self.renderer, session.id)
             self.renderer.pause()  # calls that are open go on: somebody's turn may be running
-            self.renderer.mark("i", f"Going on with: {one_line(session.title) or 'Untitled'}", DIM)
+            self.renderer.mark("i", f"Going on with: {session.shown_title}", DIM)
             for name, value in self._opening.options.items():
                 self.status.set_options(await agent.set_option(session.id, name, value))
 

@@ -16,8 +16,9 @@ from crow.cli.answer_keys import TYPING
 from crow.cli.chat.conversation import TWICE, Conversation
 from crow.cli.chat.messages import Message
 from crow.cli.chat.questions import Questions
-from crow.cli.chat.transcript import UNFOLD, ChatRenderer
+from crow.cli.chat.transcript import ChatRenderer
 from crow.cli.chat.unfolding import Unfolding
+from crow.cli.render import UNFOLD
 from crow.visible import one_line
 
 

@@ -9,12 +9,11 @@ from typing import NamedTuple, TextIO
 
 from crow.acp import wire
 from crow.cli.chat.inline import FRAME, LineBuffer
-from crow.cli.render import SPINNER, Renderer
+from crow.cli.render import HOW_TO_UNFOLD, SPINNER, Renderer
 from crow.cli.render_calls import live_lines
 from crow.cli.render_screen import DIM, PLAIN, Screen, cells, clean_prose, cut
 from crow.visible import one_line
 
-UNFOLD = "Ctrl-O"
 MOST_FOLDED = 50
 """Outputs that can still be unfolded: the last ones."""
 PROMPT_LINES = 10
@@ -172,4 +171,4 @@ class ChatRenderer(Renderer):
 
     def _left_out(self, words: str, title: str, lines: Sequence[tuple[str, str]]) -> None:
         self.folds = [*self.folds[1 - MOST_FOLDED :], Fold(title, lines)]
-        super()._left_out(f"{words} · {UNFOLD}", title, lines)
+        super()._left_out(words + HOW_TO_UNFOLD, title, lines)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from crow.cli.chat.transcript import UNFOLD, Fold
+from crow.cli.chat.transcript import Fold
+from crow.cli.render import UNFOLD
 from crow.cli.render_screen import BOLD, DIM, cells, cut, folded
 
 Row = tuple[str, str]
