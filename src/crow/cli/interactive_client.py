@@ -1,5 +1,5 @@
-"""The person's part in `crow run` and `crow demo`: permission requests answered with one key, Ctrl-C and other signals,
-and the exit code. What is drawn is up to `render.py`.
+"""The person's part in `crow run`, `crow demo` and, in part, `crow chat`: who answers a permission request, Ctrl-C and
+other signals, and the exit code. What is drawn is up to `render.py`.
 """
 
 import asyncio

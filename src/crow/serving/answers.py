@@ -7,7 +7,7 @@ TEXT = "text/plain; charset=utf-8"
 Headers = list[tuple[bytes, bytes]]
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: int
     headers: Headers
     body: bytes
@@ -18,12 +18,12 @@ class Answer(NamedTuple):
         return [*self.headers, (b"content-length", str(len(self.body)).encode()), (b"connection", b"close")]
 
 
-def content(kind: str, body: bytes, nonce: str = "") -> Answer:
+def content(kind: str, body: bytes, nonce: str = "") -> HttpAnswer:
     """`kind` is the type of the content; styles with the nonce are allowed in it."""
-    return Answer(200, [(b"content-type", kind.encode()), *security_headers(nonce)], body)
+    return HttpAnswer(200, [(b"content-type", kind.encode()), *security_headers(nonce)], body)
 
 
-def refusal(status: int, reason: str) -> Answer:
+def refusal(status: int, reason: str) -> HttpAnswer:
     headers = [(b"content-type", TEXT.encode()), *security_headers()]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -31,7 +31,7 @@ def refusal(status: int, reason: str) -> Answer:
         headers.append((b"allow", b"GET, HEAD"))
     if status == 426:
         headers.append((b"upgrade", b"websocket"))
-    return Answer(status, headers, reason.encode() + b"\n")
+    return HttpAnswer(status, headers, reason.encode() + b"\n")
 
 
 def security_headers(nonce: str = "") -> Headers:

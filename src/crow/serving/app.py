@@ -18,7 +18,7 @@ from crow.acp.agent import Agent, LazyHost
 from crow.acp.connection import PendingRequest, Route
 from crow.acp.jsonrpc import errors_as_answers
 from crow.lines import LONGEST_LINE
-from crow.serving.answers import TEXT, Answer, content, refusal
+from crow.serving.answers import TEXT, HttpAnswer, content, refusal
 from crow.serving.built_files import BuiltFiles
 from crow.serving.connections import (
     ACCEPTED_AT_ONCE,
@@ -137,10 +137,10 @@ class WebServer:
             return Refusal(503, "This crow web ends.")
         return Refusal(503, "There are too many clients.") if len(self._clients) >= MOST_CLIENTS else None
 
-    def _serve_file(self, scope: Scope) -> Answer:
+    def _serve_file(self, scope: Scope) -> HttpAnswer:
         return self._files.answer(scope["path"])
 
-    def _prove(self, scope: Scope) -> Answer:
+    def _prove(self, scope: Scope) -> HttpAnswer:
         """A page shows its token to this server once the server has proved that it knows the token, at the address that
         the page has: so another program that got the port is shown none, nor can it have us answer in its place. The
         answer is empty if there is no such token."""
@@ -237,7 +237,7 @@ async def _accept_and_run(client: WebSocketClient, scope: Scope, receive: Receiv
     await client.run()
 
 
-async def _answer(scope: Scope, send: Send, answer: Answer) -> None:
+async def _answer(scope: Scope, send: Send, answer: HttpAnswer) -> None:
     kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
     await send({"type": f"{kind}.start", "status": answer.status, "headers": answer.closing_headers})
     shown = b"" if scope["type"] == "http" and scope["method"] == "HEAD" else answer.body

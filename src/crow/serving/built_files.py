@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from crow.errors import CrowError
-from crow.serving.answers import Answer, content, refusal
+from crow.serving.answers import HttpAnswer, content, refusal
 
 INDEX = "index.html"
 MANIFEST = "manifest.json"
@@ -53,7 +53,7 @@ class BuiltFiles:
     def is_complete(self) -> bool:
         return self._index is not None
 
-    def answer(self, path: str) -> Answer:
+    def answer(self, path: str) -> HttpAnswer:
         if path == "/":
             return self._answer_index()
         file = self._others.get(path)
@@ -61,7 +61,7 @@ class BuiltFiles:
             return refusal(404, "There is no such file.")
         return content(file.type, file.content)
 
-    def _answer_index(self) -> Answer:
+    def _answer_index(self) -> HttpAnswer:
         if self._index is None:
             return refusal(503, f"{MISSING} {REMEDY}")
         nonce = secrets.token_urlsafe(16)

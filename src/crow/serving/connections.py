@@ -15,7 +15,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Response
 from websockets.server import ServerProtocol
 
-from crow.serving.answers import Answer, refusal, security_headers
+from crow.serving.answers import HttpAnswer, refusal, security_headers
 
 MOST_STRANGERS = 128
 STRANGER_LIFETIME = 30.0
@@ -74,7 +74,7 @@ class HttpConnection(H11Protocol):
         self.transport.close()
 
 
-def _serialized(answer: Answer) -> bytes:
+def _serialized(answer: HttpAnswer) -> bytes:
     first = b"HTTP/1.1 %d %s" % (answer.status, HTTPStatus(answer.status).phrase.encode())
     return b"\r\n".join([first, *(b"%s: %s" % header for header in answer.closing_headers), b"", answer.body])
 

@@ -21,7 +21,7 @@ from crow.cli.chat.keyboard import ChatInput, typed_ahead
 from crow.cli.chat.keys import ChatKeys
 from crow.cli.chat.messages import Message, clean_lines
 from crow.cli.chat.notify import Attention
-from crow.cli.chat.questions import Questions
+from crow.cli.chat.questions import ChatQuestions
 from crow.cli.chat.rows import ChatRows
 from crow.cli.chat.transcript import ChatRenderer, ChatScreen
 from crow.cli.chat.unfolding import Unfolding
@@ -47,7 +47,7 @@ class Chat:
         screen = ChatScreen(sys.stdout, self._print_above, self.changed, colours=not os.environ.get("NO_COLOR"))
         self.renderer = ChatRenderer(screen, folder=os.path.realpath(opening.cwd))
         self._screen = screen
-        self._questions = Questions(self.changed, self._insert, lambda: bool(self._buffer.text))
+        self._questions = ChatQuestions(self.changed, self._insert, lambda: bool(self._buffer.text))
         self._unfolding = Unfolding()
         self.conversation = Conversation(opening, self.renderer, self._questions, self)
         self._attention = Attention(self._write, os.environ, time.monotonic)

@@ -15,7 +15,7 @@ from prompt_toolkit.layout import Window
 from crow.cli.answer_keys import TYPING
 from crow.cli.chat.conversation import TWICE, Conversation
 from crow.cli.chat.messages import Message
-from crow.cli.chat.questions import Questions
+from crow.cli.chat.questions import ChatQuestions
 from crow.cli.chat.transcript import ChatRenderer
 from crow.cli.chat.unfolding import Unfolding
 from crow.cli.render import UNFOLD
@@ -30,7 +30,7 @@ class ChatKeys:
         buffer: Buffer,
         conversation: Conversation,
         renderer: ChatRenderer,
-        questions: Questions,
+        questions: ChatQuestions,
         unfolding: Unfolding,
         insert: Callable[[str], None],
         leave: Callable[[], None],

@@ -15,7 +15,7 @@ REASON_KEY = "Tab"
 REJECTS_ONCE = "reject_once"
 
 
-class Questions:
+class ChatQuestions:
     """Answers permission requests with the keys that the person presses; see `Answerer` and `AnswerKeys`.
 
     `insert` gets what turns out to be typing: it goes into the input line. While there is text in that line

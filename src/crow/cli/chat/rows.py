@@ -24,7 +24,7 @@ from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 from crow.cli.chat.inline import InlineOutput
 from crow.cli.chat.keys import ChatKeys
 from crow.cli.chat.messages import Waiting
-from crow.cli.chat.questions import REASON_KEY, Questions
+from crow.cli.chat.questions import REASON_KEY, ChatQuestions
 from crow.cli.chat.status_line import Status
 from crow.cli.chat.transcript import ChatRenderer
 from crow.cli.chat.unfolding import Unfolding
@@ -56,7 +56,7 @@ class ChatRows:
         output: InlineOutput,
         renderer: ChatRenderer,
         buffer: Buffer,
-        questions: Questions,
+        questions: ChatQuestions,
         unfolding: Unfolding,
         status: Status,
         waiting: Callable[[], Sequence[Waiting]],
