@@ -1,12 +1,15 @@
 // The files that a session has changed, beside the talk: each with its diff, on whose lines a person can comment.
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import type { ChangedFile, FileDiff } from "../acp";
+import { useEffect, useState } from "preact/hooks";
+import type { ChangedFile, Methods } from "../acp";
 import { crow } from "../connection";
+import { Counts } from "../diff/counts";
 import { plainly } from "../hidden";
 import { messageOf } from "../rpc";
 import { type ChangesPanelProps, DiffView } from "../widgets";
+
+type Changes = Methods["_crow/changes"]["result"];
 
 /** Files that programs write: nobody reads them first. */
 const WRITTEN_BY_PROGRAMS =
@@ -15,34 +18,15 @@ const KINDS = { added: "new", modified: "changed", deleted: "deleted" } as const
 const SIGNS = { added: "A", modified: "M", deleted: "D" } as const;
 
 export function ChangesPanel({ sessionId, revision, onComment }: ChangesPanelProps): JSX.Element {
-  const [files, setFiles] = useState<ChangedFile[] | null>(null);
-  const [trouble, setTrouble] = useState("");
+  const { answer, trouble } = useChanges(sessionId, revision);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [showsLocks, setShowsLocks] = useState(false);
-  const epoch = crow.epoch.value;
-  useEffect(() => {
-    let isGone = false;
-    crow.call("_crow/changes", { sessionId }).then(
-      (answer) => {
-        if (isGone) return;
-        setFiles(answer.files ?? []);
-        setTrouble("");
-      },
-      (error: unknown) => {
-        if (!isGone) setTrouble(messageOf(error));
-      },
-    );
-    return () => {
-      isGone = true;
-    };
-  }, [sessionId, revision, epoch]);
-
   const toggle = (path: string) => {
     const next = new Set(open);
     if (!next.delete(path)) next.add(path);
     setOpen(next);
   };
-  const known = files ?? [];
+  const known = answer?.files ?? [];
   const read = known.filter((file) => !WRITTEN_BY_PROGRAMS.test(file.path));
   const locks = known.filter((file) => WRITTEN_BY_PROGRAMS.test(file.path));
   const root = commonFolder(known.map((file) => file.path));
@@ -61,8 +45,8 @@ export function ChangesPanel({ sessionId, revision, onComment }: ChangesPanelPro
     ));
   return (
     <section class="changes" aria-label="Changed files" onKeyDown={moveByKey}>
-      <Summary files={known} isLoading={files === null && !trouble} />
-      {trouble && files === null && <p class="quiet">The changed files cannot be shown: {trouble}</p>}
+      <Summary files={known} isLoading={!answer && !trouble} />
+      {trouble && !answer && <p class="quiet">The changed files cannot be shown: {trouble}</p>}
       <ul>{rows(read)}</ul>
       {locks.length > 0 && (
         <>
@@ -84,15 +68,6 @@ function Summary({ files, isLoading }: { files: ChangedFile[]; isLoading: boolea
     <p class="changes-sum" role="status">
       {files.length === 1 ? "1 file" : `${files.length} files`} <Counts added={sum("added")} removed={sum("removed")} />
     </p>
-  );
-}
-
-function Counts({ added, removed }: { added: number; removed: number }): JSX.Element {
-  return (
-    <span class="counts" role="img" aria-label={`${added} lines added, ${removed} removed`}>
-      {added > 0 && <span class="plus">+{added.toLocaleString("en")}</span>}
-      {removed > 0 && <span class="minus">−{removed.toLocaleString("en")}</span>}
-    </span>
   );
 }
 
@@ -135,21 +110,27 @@ interface ChangesProps extends Pick<RowProps, "sessionId" | "file" | "revision" 
 
 /** The diff of one file; while a newer one is fetched, the last one stays. */
 function FileChanges({ sessionId, file, name, revision, onComment }: ChangesProps): JSX.Element {
-  const [items, setItems] = useState<FileDiff[] | null>(null);
+  const { answer, trouble } = useChanges(sessionId, revision, file.path);
+  if (file.problem) return <p class="quiet">{file.problem}</p>;
+  if (trouble && !answer) return <p class="quiet">This diff cannot be shown: {trouble}</p>;
+  if (!answer) return <p class="quiet">…</p>;
+  const items = answer.items ?? [];
+  if (items.length === 0) return <p class="quiet">It is as it was before the session.</p>;
+  return <DiffView items={items.map((item) => ({ ...item, path: name }))} onComment={(_, ...said) => onComment(file.path, ...said)} />;
+}
+
+/** The changed files, or with a path what has changed in that file; asked again with each revision and on each connection. */
+function useChanges(sessionId: string, revision: number, path?: string): { answer: Changes | null; trouble: string } {
+  const [answer, setAnswer] = useState<Changes | null>(null);
   const [trouble, setTrouble] = useState("");
-  const shown = useRef("");
   const epoch = crow.epoch.value;
   useEffect(() => {
     let isGone = false;
-    crow.call("_crow/changes", { sessionId, path: file.path }).then(
-      (answer) => {
+    crow.call("_crow/changes", { sessionId, ...(path === undefined ? {} : { path }) }).then(
+      (changes) => {
         if (isGone) return;
-        const found = answer.items ?? [];
-        const key = JSON.stringify(found.map((item) => [item.oldText, item.newText]));
+        setAnswer(changes);
         setTrouble("");
-        if (key === shown.current) return; // a comment that is being written stays where it is
-        shown.current = key;
-        setItems(found);
       },
       (error: unknown) => {
         if (!isGone) setTrouble(messageOf(error));
@@ -158,12 +139,8 @@ function FileChanges({ sessionId, file, name, revision, onComment }: ChangesProp
     return () => {
       isGone = true;
     };
-  }, [sessionId, file.path, revision, epoch]);
-  if (file.problem) return <p class="quiet">{file.problem}</p>;
-  if (trouble && !items) return <p class="quiet">This diff cannot be shown: {trouble}</p>;
-  if (!items) return <p class="quiet">…</p>;
-  if (items.length === 0) return <p class="quiet">It is as it was before the session.</p>;
-  return <DiffView items={items.map((item) => ({ ...item, path: name }))} onComment={(_, ...said) => onComment(file.path, ...said)} />;
+  }, [sessionId, path, revision, epoch]);
+  return { answer, trouble };
 }
 
 /** The folder that all paths are in, with its slash. */

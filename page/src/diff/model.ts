@@ -38,8 +38,8 @@ function linesOf(text: string): string[] {
   return lines;
 }
 
-/** How many lines are the same at the beginning of both, and how many of the rest at their end. */
-function commonEnds(old: string[], now: string[]): [start: number, end: number] {
+/** How many lines or words are the same at the beginning of both, and how many of the rest at their end. */
+export function commonEnds(old: readonly string[], now: readonly string[]): [start: number, end: number] {
   const most = Math.min(old.length, now.length);
   let start = 0;
   while (start < most && old[start] === now[start]) start += 1;

@@ -8,6 +8,7 @@ import { hiddenIn, plainly } from "../hidden";
 import { whenNear } from "../near";
 import type { DiffViewProps } from "../widgets";
 import { DiffBody } from "./body";
+import { Counts } from "./counts";
 import { countOf, factsOf, type Item, itemOf, lineEnds } from "./model";
 import { body } from "./paint";
 import { columns, hidesBlanks, setColumns, setHidesBlanks } from "./settings";
@@ -193,10 +194,7 @@ function Head({ file, beside, canHideBlanks }: { file: ChangedFile; beside: bool
       {first?.isGone && <span class="chip removed">deleted</span>}
       {first && !first.isGone && !first.isNew && first.new.length === 0 && <span class="chip removed">empty now</span>}
       {ends !== "LF" && <span class="chip">{ends === "CRLF" ? "CRLF" : "mixed line ends"}</span>}
-      <span class="counts" aria-label={`${added} lines added, ${removed} removed`}>
-        {added > 0 && <span class="plus">+{added.toLocaleString("en")}</span>}
-        {removed > 0 && <span class="minus">−{removed.toLocaleString("en")}</span>}
-      </span>
+      <Counts added={added} removed={removed} />
       <span class="diff-tools">
         {canHideBlanks && (
           <button

@@ -1,5 +1,7 @@
 // Which words of two lines differ. Own code (0.5 kB) and not jsdiff (3.5 kB gzip): lines are short, and a bound is needed.
 
+import { commonEnds } from "./model";
+
 export type Span = [start: number, end: number];
 
 const WORD = /[\p{L}\p{N}_]+|\s+|[^]/gu;
@@ -11,11 +13,7 @@ export function differingWords(old: string, now: string): [Span[], Span[]] | nul
   if (old.length > LONGEST || now.length > LONGEST) return null;
   const a = old.match(WORD) ?? [];
   const b = now.match(WORD) ?? [];
-  const most = Math.min(a.length, b.length);
-  let start = 0;
-  while (start < most && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < most - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
+  const [start, end] = commonEnds(a, b);
   const keptA = new Uint8Array(a.length).fill(1, 0, start).fill(1, a.length - end);
   const keptB = new Uint8Array(b.length).fill(1, 0, start).fill(1, b.length - end);
   common(a, b, start, a.length - end, b.length - end, keptA, keptB);
