@@ -45,8 +45,6 @@ const INITIALIZE = {
 
 class Connection {
   readonly state = signal<ConnectionState>("connecting");
-  /** Since when the state is what it is, in ms. */
-  readonly since = signal(Date.now());
   /** Counts the connections that were initialized: whoever depends on one does its work again when it changes. */
   readonly epoch = signal(0);
   /** Why Crow refused this page when it last did. */
@@ -116,12 +114,6 @@ class Connection {
     return !!served && served !== PAGE_BUILD;
   }
 
-  private setState(state: ConnectionState): void {
-    if (this.state.value === state) return;
-    this.state.value = state;
-    this.since.value = Date.now();
-  }
-
   private async connect(): Promise<void> {
     clearTimeout(this.retry);
     this.attempt?.cancel.abort();
@@ -131,7 +123,7 @@ class Connection {
       if (this.attempt !== attempt) return;
       if (who) return this.open(who);
       this.attempt = null;
-      this.setState("refused");
+      this.state.value = "refused";
     } catch (error) {
       if (this.attempt !== attempt) return; // another try is under way
       this.attempt = null;
@@ -174,7 +166,7 @@ class Connection {
       this.heard();
       this.agent.value = answer;
       this.attempt = null;
-      this.setState("open");
+      this.state.value = "open";
       this.epoch.value++;
     } catch {
       this.socket?.close();
@@ -183,7 +175,7 @@ class Connection {
 
   private async lost(wasOpen: boolean): Promise<void> {
     this.socket = this.attempt = null;
-    if (this.state.value !== "refused") this.setState(this.epoch.value ? "lost" : "connecting");
+    if (this.state.value !== "refused") this.state.value = this.epoch.value ? "lost" : "connecting";
     this.rpc?.end(); // after the state: whoever is told that an answer will not come looks at it
     this.rpc = null;
     this.askedAt = 0;
@@ -199,8 +191,11 @@ class Connection {
 
   /** Try again in a moment; not if this page was refused, which may be chance once, if Crow has just been started again. */
   private failed(isRefused: boolean): void {
-    if (isRefused && ++this.refusals > 1) return this.setState("refused");
-    this.setState(this.epoch.value || this.failures ? "lost" : "connecting");
+    if (isRefused && ++this.refusals > 1) {
+      this.state.value = "refused";
+      return;
+    }
+    this.state.value = this.epoch.value || this.failures ? "lost" : "connecting";
     this.retry = setTimeout(() => void this.connect(), PAUSES_MS[Math.min(this.failures++, PAUSES_MS.length - 1)]);
   }
 
@@ -212,7 +207,7 @@ class Connection {
 
   private heard(): void {
     this.heardAt = performance.now();
-    if (this.state.value === "silent") this.setState("open");
+    if (this.state.value === "silent") this.state.value = "open";
   }
 
   private feelPulse(): void {
@@ -224,7 +219,7 @@ class Connection {
     }
     const silence = now - Math.max(this.askedAt, this.heardAt);
     if (silence > GIVE_UP_MS) this.abandon();
-    else if (silence > Math.min(LONGEST_ANSWER_MS, Math.max(ANSWER_MS, 4 * this.roundTrip))) this.setState("silent");
+    else if (silence > Math.min(LONGEST_ANSWER_MS, Math.max(ANSWER_MS, 4 * this.roundTrip))) this.state.value = "silent";
   }
 
   private ping(): void {

@@ -37,8 +37,6 @@ export interface TerminalViewProps {
   title: string;
   /** The command as it was given, where the title does not say all of it. */
   command?: string | undefined;
-  /** Whether it still runs; if left out, until the feed has its end. */
-  running?: boolean | undefined;
   /** What it printed, as text, for a command of which no raw output came (a session that was loaded). */
   text?: string | undefined;
 }

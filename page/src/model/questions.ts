@@ -11,7 +11,6 @@ import type { Asked } from "../rpc";
 interface Base {
   key: string;
   sessionId: SessionId;
-  since: number;
   /** Whether its connection is gone: an answer would not arrive. */
   isLost: boolean;
 }
@@ -58,7 +57,6 @@ function put(asked: Asked, sessionId: SessionId, make: (base: Base & { answer(an
     const question = make({
       key: "",
       sessionId,
-      since: Date.now(),
       isLost: false,
       answer(answer) {
         remove(question);

@@ -15,9 +15,6 @@ import { callWithModel } from "./setup";
 export type RowState = "asks" | "running" | "done" | "idle" | "saved";
 export interface Row extends SessionInfo {
   state: RowState;
-  asks: number;
-  since: string | undefined;
-  by: string | undefined;
 }
 
 /** Pages of the list of saved sessions that are asked for: each has fifty. */
@@ -61,16 +58,9 @@ export const folders = computed(() => [
 
 export const asksInAll = computed(() => rows.value.filter((one) => one.state === "asks").length);
 
-function row(info: SessionInfo & { state?: LiveState | RowState; asks?: number; since?: string | undefined; by?: string | undefined }): Row {
+function row(info: SessionInfo & { state?: LiveState | RowState }): Row {
   const state = info.state === undefined || info.state === "deleted" ? "saved" : info.state;
-  return {
-    ...info,
-    title: info.title ?? "",
-    state: stateOf(info.sessionId, state),
-    asks: info.asks ?? 0,
-    since: info.since,
-    by: info.by,
-  };
+  return { ...info, title: info.title ?? "", state: stateOf(info.sessionId, state) };
 }
 
 function stateOf(id: SessionId, state: RowState, session?: Session): RowState {

@@ -169,9 +169,6 @@ export type Item = Message | Call | Remark | Compaction;
 
 const KINDS = { user_message_chunk: "user", agent_message_chunk: "agent", agent_thought_chunk: "thought" } as const;
 
-/** Items are drawn in groups of this size, so that one more costs no more in a long session than in a short one. */
-export const GROUP = 40;
-
 export class Transcript {
   items: Item[] = [];
   /** Grows by one when items were added or put elsewhere. */

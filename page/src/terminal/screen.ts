@@ -70,10 +70,6 @@ export class Screen {
     this.fit();
   }
 
-  focus(): void {
-    this.terminal.focus();
-  }
-
   fit(): void {
     const columns = this.fitting.proposeDimensions()?.cols;
     if (!columns || this.isGone) return;

@@ -9,16 +9,16 @@ import { fetched } from "../fetched";
 import { visible } from "../hidden";
 import { whenNear } from "../near";
 import { messageOf } from "../rpc";
-import type { TerminalFeed } from "../terminal_feed";
+import type { CommandEnd, TerminalFeed } from "../terminal_feed";
 import type { TerminalViewProps } from "../widgets";
 import type { Screen } from "./screen";
 import { OutputText } from "./text";
 
 const FAR = 2000;
 
-export function TerminalView({ sessionId, toolCallId, feed, title, command, running, text }: TerminalViewProps): JSX.Element {
+export function TerminalView({ sessionId, toolCallId, feed, title, command, text }: TerminalViewProps): JSX.Element {
   const end = feed.end.value;
-  const isRunning = running ?? end === null;
+  const isRunning = end === null;
   const [isWhole, setWhole] = useState(false);
   const [stopping, setStopping] = useState(false);
   const [trouble, setTrouble] = useState("");
@@ -31,7 +31,7 @@ export function TerminalView({ sessionId, toolCallId, feed, title, command, runn
   return (
     <section class="command" aria-label={`Output of ${title}`}>
       <header class="terminal-head">
-        <Outcome running={isRunning} code={end?.code ?? null} signal={end?.signal ?? null} known={end !== null} />
+        <Outcome end={end} />
         <span class="terminal-tools">
           <button
             type="button"
@@ -95,13 +95,11 @@ function useHasRaw(feed: TerminalFeed): boolean {
   return has;
 }
 
-function Outcome(props: { running: boolean; known: boolean; code: number | null; signal: string | null }): JSX.Element {
-  const { running, known, code, signal } = props;
-  if (running) return <span class="chip running">running</span>;
-  if (!known) return <span class="quiet">Output</span>;
-  if (signal) return <span class="chip removed">ended by {signal}</span>;
-  if (code === null) return <span class="chip removed">stopped</span>;
-  return <span class={`chip ${code === 0 ? "added" : "removed"}`}>exit {code}</span>;
+function Outcome({ end }: { end: CommandEnd | null }): JSX.Element {
+  if (!end) return <span class="chip running">running</span>;
+  if (end.signal) return <span class="chip removed">ended by {end.signal}</span>;
+  if (end.code === null) return <span class="chip removed">stopped</span>;
+  return <span class={`chip ${end.code === 0 ? "added" : "removed"}`}>exit {end.code}</span>;
 }
 
 interface LiveProps {

@@ -3,7 +3,7 @@
 import { Component, type JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../model/session";
-import { GROUP, type Compaction, type Item, type Message, type Remark } from "../model/transcript";
+import type { Compaction, Item, Message, Remark } from "../model/transcript";
 import { pieces } from "../pieces";
 import { Copying, TurnEnd, Waiting } from "../widgets";
 import { CallCard } from "./call";
@@ -11,6 +11,8 @@ import { Content, Words } from "./content";
 import { Icon } from "./icons";
 import { Markdown, StreamedMarkdown } from "./markdown";
 
+/** Items are drawn in groups of this size, so that one more costs no more in a long session than in a short one. */
+const GROUP = 40;
 /** Pixels from the end at which the person counts as reading along. */
 const AT_END = 60;
 
