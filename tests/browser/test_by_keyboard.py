@@ -118,6 +118,7 @@ STORIES = {
     "a narrow window": (
         "app.tsx button: talk, changes, questions",
         "view/talk.tsx button: All sessions",
+        "view/sidebar.tsx button: Start one, where no session is",
     ),
 }
 """Each thing that a mouse can operate: the file and the tag, what it is, and the story in which keys do it."""
@@ -744,6 +745,13 @@ def test_a_narrow_window(tmp_path: Path) -> None:
 
         async def story(visit: Visit) -> None:
             page, keys = visit.page, Keys(visit)
+            await keys.begin()
+            await keys.operate(
+                "view/sidebar.tsx button: Start one, where no session is", page.get_by_role("button", name="Start one")
+            )
+            await expect(page.get_by_role("dialog", name="New session")).to_be_visible()
+            await keys.press("Escape")
+            await expect(page.get_by_role("dialog", name="New session")).to_have_count(0)
             await begun(visit, keys)
             await keys.type("go")
             await keys.press("Enter")

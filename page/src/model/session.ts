@@ -310,7 +310,9 @@ export class Session {
       refusal: "The model refused to go on.",
     };
     const sentence = stopped[stopReason];
-    if (sentence) this.transcript.remark({ severity: "warning", title: sentence });
+    const last = this.transcript.items.at(-1);
+    const isTold = last?.is === "remark" && last.severity !== "info"; // by Crow, which knows more of it
+    if (sentence && !isTold) this.transcript.remark({ severity: "warning", title: sentence });
   }
 
   private turnEnded(error?: string): void {

@@ -64,6 +64,8 @@ export class Screen {
   type(canType: boolean): void {
     this.canType = canType;
     this.terminal.options.disableStdin = !canType;
+    // Who is typed into is told of the size and draws its line again; of any other, a narrower window would cut the last line.
+    this.terminal.options.reflowCursorLine = !canType;
     const { textarea } = this.terminal;
     if (textarea) textarea.tabIndex = canType ? 0 : -1;
     this.terminal.write(canType ? "\x1b[?25h" : "\x1b[?25l");
@@ -73,8 +75,9 @@ export class Screen {
   fit(): void {
     const columns = this.fitting.proposeDimensions()?.cols;
     if (!columns || this.isGone) return;
-    const rows = this.rows();
-    if (columns !== this.terminal.cols || rows !== this.terminal.rows) this.terminal.resize(columns, rows);
+    if (columns !== this.terminal.cols) this.terminal.resize(columns, this.terminal.rows);
+    const rows = this.rows(); // lines that are wrapped anew may need more of them
+    if (rows !== this.terminal.rows) this.terminal.resize(columns, rows);
     if (this.canType) this.onSize(columns, rows);
   }
 

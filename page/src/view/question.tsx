@@ -9,7 +9,8 @@ import { isNarrow } from "../media";
 import type { Permission, Question } from "../model/questions";
 import { rows } from "../model/sessions";
 import { DiffView, FormView } from "../widgets";
-import { lastPart } from "../paths";
+import { plainly } from "../hidden";
+import { lastPart, relative } from "../paths";
 import { type Arming, useArming } from "./arming";
 import { diffsIn } from "./call";
 import { Content, Words } from "./content";
@@ -55,6 +56,8 @@ function PermissionView({ question, arming }: { question: Permission; arming: Ar
   const [mayType, setMayType] = useState(false);
   // A command is in the content, in full; its title is the same once more.
   const isCommand = toolCall.kind === "execute" && content.some((item) => item.type === "content");
+  // A title that is too long ends with three points, and what they stand for may be what matters: the name of the file.
+  const cutPath = toolCall.title?.endsWith("…") ? toolCall.locations?.[0]?.path : undefined;
   const isPart = canChoose && accepted.size < count;
   const answer = (option: PermissionOption) => {
     const facts: { accepted?: number[]; input?: "open" } = {};
@@ -72,6 +75,7 @@ function PermissionView({ question, arming }: { question: Permission; arming: Ar
         <bdi>{isCommand ? "May this command run?" : (toolCall.title ?? "May this be done?")}</bdi>
       </h2>
       <div class="question-body" tabIndex={0} role="group" aria-label="What is asked for">
+        {cutPath && <pre class="plain">{plainly(relative(cutPath, cwd))}</pre>}
         {content.map((item, index) => item.type === "content" && <Content key={index} block={item.content} />)}
         {diffs.length > 0 && (
           <DiffView items={diffs} {...(canChoose ? { accepted, onAccepted: setAccepted } : {})} />

@@ -66,7 +66,16 @@ export function Sidebar(): JSX.Element {
 
 function Inbox(): JSX.Element {
   if (!rows.value.length) {
-    return <li class="quiet empty">{isListed.value ? "No sessions yet." : crow.isUsable ? "Looking…" : ""}</li>;
+    return (
+      <li class="quiet empty">
+        {isListed.value ? "No sessions yet." : crow.isUsable ? "Looking…" : ""}
+        {isListed.value && (
+          <button class="primary phone-only" onClick={() => (dialog.value = "new")}>
+            Start one
+          </button>
+        )}
+      </li>
+    );
   }
   return <Rows />;
 }
