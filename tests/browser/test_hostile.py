@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from playwright.async_api import FilePayload
+
 from tests.browser.page import Visit, crow_web, expect, in_browser, until
 from tests.support.scripts import DONE, call, edit, reply, run, say
 
@@ -73,5 +75,21 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
             assert [href for href, _ in links] == ["https://evil.example/leak.png", "https://example.org/"]
             assert all("noopener" in rel for _, rel in links)
             await expect(page.locator(".session-rows")).to_contain_text("<img src=x")
+
+        in_browser(web, story)
+
+
+def test_a_name_of_an_attachment_cannot_be_read_as_another(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            page = visit.page
+            await visit.begin()
+            text: FilePayload = {"name": "100%\u202egpj.sh", "mimeType": "text/plain", "buffer": b"echo"}
+            await page.get_by_label("Files", exact=True).set_input_files([text])
+            await expect(page.locator(".composer .attachment")).to_contain_text("100%⟨U+202E⟩gpj.sh")
+            await visit.say("look")
+            await visit.idle()
+            await expect(visit.messages.last).to_contain_text("100%⟨U+202E⟩gpj.sh")
 
         in_browser(web, story)

@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { plainly } from "../hidden";
 import type { Draft } from "../model/composing";
 import { Icon } from "./icons";
 
@@ -11,7 +12,7 @@ export function Attachments({ draft }: { draft: Draft }): JSX.Element {
     <ul class="attachments" aria-label="Attachments">
       {draft.attachments.value.map((attachment, index) => (
         <li key={index} class="attachment">
-          <Icon name="file" /> <bdi>{attachment.name}</bdi>
+          <Icon name="file" /> <bdi>{plainly(attachment.name)}</bdi>
           <button
             type="button"
             class="bare"

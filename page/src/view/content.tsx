@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import type { ContentBlock } from "../acp";
+import { plainly } from "../hidden";
 import { nameInAddress } from "../paths";
 import { Icon } from "./icons";
 import { Markdown } from "./markdown";
@@ -24,7 +25,7 @@ export function Content({ block }: { block: ContentBlock }): JSX.Element {
       return (
         <details class="resource">
           <summary>
-            <Icon name="file" /> <bdi>{nameInAddress(block.resource.uri)}</bdi>
+            <Icon name="file" /> <bdi>{plainly(nameInAddress(block.resource.uri))}</bdi>
           </summary>
           <pre class="plain" tabIndex={0}>
             {block.resource.text ?? ""}
@@ -39,7 +40,7 @@ export function Content({ block }: { block: ContentBlock }): JSX.Element {
 function Chip({ name, title }: { name: string; title?: string }): JSX.Element {
   return (
     <span class="attachment" title={title}>
-      <Icon name="file" /> <bdi>{name}</bdi>
+      <Icon name="file" /> <bdi>{plainly(name)}</bdi>
     </span>
   );
 }
