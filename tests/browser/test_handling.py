@@ -216,3 +216,23 @@ def test_the_end_of_a_long_output_is_one_press_away(tmp_path: Path) -> None:
             await expect(last).to_be_in_viewport()
 
         in_browser(web, story)
+
+
+def test_the_end_of_the_talk_is_one_press_away(tmp_path: Path) -> None:
+    long = "\n\n".join(f"Paragraph {number}." for number in range(80))
+    with crow_web(tmp_path, script=reply(say(long)) + DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            page, last = visit.page, visit.transcript.get_by_text("Paragraph 79.")
+            await visit.begin()
+            await visit.say("tell me")
+            await visit.idle()
+            to_end = page.get_by_role("button", name="To the end")
+            for press in (to_end.click, lambda: to_end.press("Enter")):
+                await page.locator(".scroller").evaluate("(one) => one.scrollTo(0, 400)")
+                await expect(last).not_to_be_in_viewport()
+                await press()
+                await expect(to_end).to_have_count(0)
+                await expect(last).to_be_in_viewport()
+
+        in_browser(web, story)

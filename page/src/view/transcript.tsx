@@ -189,6 +189,7 @@ function useFollowing(scroller: { current: HTMLDivElement | null }, session: Ses
   // What comes into sight at the end is drawn only then, and may be higher than it was thought to be: the end is followed.
   const follow = () => {
     follows.current = true;
+    scroller.current?.focus({ preventScroll: true }); // the button goes: its focus would be given to the first item, which scrolls there
     setBehind(false);
     toEnd();
   };
