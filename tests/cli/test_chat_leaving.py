@@ -57,6 +57,33 @@ def test_a_stop_that_comes_with_the_enter_is_not_lost(tmp_path: Path) -> None:
         window.wait_until("■ cancelled")
 
 
+LEAVES_BETWEEN_TWO_WORDS = """
+import asyncio
+from crow.cli.chat.application import Chat
+async def _how_to_go_on(chat):
+    line = chat.renderer.partial_line
+    while chat.renderer.partial_line == line:
+        await asyncio.sleep(0.01)
+    return "crow chat --continue"
+Chat._how_to_go_on = _how_to_go_on
+"""
+"""It takes as long to find out how to go on as the model needs for its next word."""
+
+
+def test_a_word_that_comes_while_one_leaves_stays_in_its_line(tmp_path: Path) -> None:
+    words = " ".join(f"w{number}" for number in range(100))
+    play(tmp_path, f'{{ text = "{words}", pace = 200 }}')
+    with chat(tmp_path, program=altered_crow(tmp_path, LEAVES_BETWEEN_TWO_WORDS), columns=160) as window:
+        window.type("tell me")
+        window.press("enter")
+        window.wait_until("w0 w1")
+        window.press("ctrl-d")
+        assert window.ended() == 0
+        said, *rest = window.picture[-3:]
+    assert rest == ["", "i Go on with: crow chat --continue"]
+    assert said.startswith("w0 w1")
+
+
 def test_a_stop_is_forgotten_after_a_while(tmp_path: Path) -> None:
     play(tmp_path, HELLO)
     with chat(tmp_path) as window:

@@ -228,12 +228,13 @@ class Chat:
                 self._history.append_string(text)
 
     async def _say_goodbye(self) -> None:
+        # Looked up before the line is ended: the words that come meanwhile belong to it.
+        how = await self._how_to_go_on() if self.conversation.has_happened else ""
         goes_on = self.conversation.goes_on_elsewhere and self._error is None
         if goes_on:
             self.renderer.forget_calls()
         self.renderer.close()
-        if self.conversation.has_happened:
-            how = await self._how_to_go_on()
+        if how:
             self.renderer.mark("i", f"{'The turn goes on. Join it' if goes_on else 'Go on'} with: {how}", DIM)
         self._screen.draw()
 
