@@ -384,6 +384,8 @@ def test_a_question_and_its_diff(tmp_path: Path) -> None:
             await keys.operate("diff/view.tsx button: side by side", tool)
             await expect(tool).to_have_attribute("aria-pressed", "false" if pressed == "true" else "true")
             await keys.press("Enter")
+            await expect(tool).to_have_attribute("aria-pressed", pressed or "")
+            await expect(asked.locator(".add")).to_have_count(2)
             await keys.operate(
                 "diff/body.ts input: one of several changes", asked.get_by_role("checkbox").first, "Space"
             )
@@ -457,10 +459,12 @@ def test_a_question_and_its_diff(tmp_path: Path) -> None:
             blanks = panel.get_by_role("button", name="Leave out changes of blanks")
             await keys.operate("diff/view.tsx button: leave out blanks", blanks)
             await expect(blanks).to_have_attribute("aria-pressed", "true")
+            await expect(panel.locator(".add")).to_have_count(1)
             await keys.to(panel.get_by_label("Lines of"))
             await keys.press("n")
             await keys.press("ArrowDown")
             await keys.press("c")
+            await expect(panel.get_by_role("textbox")).to_be_focused()
             await keys.did("diff/view.tsx div: a line that is commented on")
             await keys.type("not so")
             await keys.did("diff/comment.ts textarea: a comment")
