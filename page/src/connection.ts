@@ -22,6 +22,8 @@ const LONGEST_ANSWER_MS = 1000;
 /** So long without a sign of life, and a new socket is better than this one. */
 const GIVE_UP_MS = 4000;
 const OPENING_MS = 5000;
+/** The same of the first connection: its link is good once, so a try that is given up may have used it. */
+const FIRST_OPENING_MS = 60_000;
 /** A try that is older when somebody looks may be from before the machine slept: another one is made. */
 const FRESH_MS = 1000;
 /** Between two tries, and no longer than what is shown may be wrong. */
@@ -43,6 +45,13 @@ const INITIALIZE = {
   _meta: { crow: { state: true, changes: true, typing: true, choices: true } },
 };
 
+interface Attempt {
+  since: number;
+  cancel: AbortController;
+  /** The link that it shows may be used up by it, and it is not given up for another one. */
+  isByLink: boolean;
+}
+
 class Connection {
   readonly state = signal<ConnectionState>("connecting");
   /** Counts the connections that were initialized: whoever depends on one does its work again when it changes. */
@@ -53,7 +62,7 @@ class Connection {
 
   private socket: WebSocket | null = null;
   /** The try that is under way. First the server proves itself; there is no socket before it has. */
-  private attempt: { since: number; cancel: AbortController } | null = null;
+  private attempt: Attempt | null = null;
   private rpc: Rpc | null = null;
   private failures = 0;
   private refusals = 0;
@@ -103,7 +112,7 @@ class Connection {
   /** Try at once, because somebody looks or says so. */
   wake(): void {
     if (this.isUsable) return this.ping();
-    if (this.attempt && Date.now() - this.attempt.since < FRESH_MS) return;
+    if (this.attempt && (this.attempt.isByLink || Date.now() - this.attempt.since < FRESH_MS)) return;
     this.drop();
     void this.connect();
   }
@@ -117,11 +126,14 @@ class Connection {
   private async connect(): Promise<void> {
     clearTimeout(this.retry);
     this.attempt?.cancel.abort();
-    const attempt = (this.attempt = { since: Date.now(), cancel: new AbortController() });
+    const attempt: Attempt = (this.attempt = { since: Date.now(), cancel: new AbortController(), isByLink: false });
     try {
       const who = await credential(attempt.cancel.signal);
       if (this.attempt !== attempt) return;
-      if (who) return this.open(who);
+      if (who) {
+        attempt.isByLink = whyRefused() === "link";
+        return this.open(who, attempt.isByLink ? FIRST_OPENING_MS : OPENING_MS);
+      }
       this.attempt = null;
       this.state.value = "refused";
     } catch (error) {
@@ -133,7 +145,7 @@ class Connection {
     }
   }
 
-  private open(who: string): void {
+  private open(who: string, patience: number): void {
     const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/acp`, ["acp.v1", who]);
     const rpc = new Rpc((text) => socket.readyState === WebSocket.OPEN && socket.send(text), {
       request: (asked) => this.answer(asked),
@@ -142,7 +154,11 @@ class Connection {
     this.socket = socket;
     this.rpc = rpc;
     let opened = false;
-    const tooLong = setTimeout(() => socket.close(), OPENING_MS);
+    let isGivenUp = false;
+    const tooLong = setTimeout(() => {
+      isGivenUp = true;
+      socket.close();
+    }, patience);
     socket.onopen = () => {
       opened = true;
       clearTimeout(tooLong);
@@ -154,7 +170,7 @@ class Connection {
     };
     socket.onclose = () => {
       clearTimeout(tooLong);
-      if (this.socket === socket) void this.lost(opened);
+      if (this.socket === socket) void this.lost(!opened && !isGivenUp);
     };
   }
 
@@ -173,7 +189,7 @@ class Connection {
     }
   }
 
-  private async lost(wasOpen: boolean): Promise<void> {
+  private async lost(mayBeRefused: boolean): Promise<void> {
     this.socket = this.attempt = null;
     if (this.state.value !== "refused") this.state.value = this.epoch.value ? "lost" : "connecting";
     this.rpc?.end(); // after the state: whoever is told that an answer will not come looks at it
@@ -181,7 +197,7 @@ class Connection {
     this.askedAt = 0;
     // A handshake that failed says nothing of why. A server that answers otherwise has refused our link. It has not refused
     // our token, of which it has just proved that it is known: it may end, or have too many clients.
-    const isRefused = !wasOpen && whyRefused() === "link" && (await isServed());
+    const isRefused = mayBeRefused && whyRefused() === "link" && (await isServed());
     if (isRefused) {
       this.refusal.value = whyRefused();
       if (dropLink()) return this.connect();
@@ -239,7 +255,7 @@ class Connection {
   /** A socket on which nothing comes. */
   private abandon(): void {
     this.drop();
-    void this.lost(true);
+    void this.lost(false);
   }
 
   /** Closing a socket may take long, so it is forgotten. */

@@ -1,14 +1,16 @@
 """What the page shows stays true: after a lost network, a server that was started again, an answer given elsewhere."""
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Route
+from playwright.async_api import Route, WebSocket
 
 from tests.browser.chromium import chromium
 from tests.browser.page import Visit, crow_web, expect, in_browser, restarted, visiting
 from tests.support.scripts import DONE, TALK, allowing, edit, reply, run, say
+from tests.support.warm import CROW
 
 
 def test_after_a_restart_everything_is_there_once_and_the_draft_is_kept(tmp_path: Path) -> None:
@@ -152,6 +154,32 @@ def test_a_link_that_somebody_else_has_used_is_said_to_be_used(tmp_path: Path) -
             await second.connected("refused")
             await expect(second.page.get_by_role("alert")).to_contain_text("opened before")
             await expect(second.page.get_by_role("alert")).to_contain_text("crow web --forget all")
+
+        in_browser(web, story)
+
+
+def test_a_link_is_not_used_up_by_a_try_that_takes_long(tmp_path: Path) -> None:
+    """Somebody looks at the page meanwhile, which otherwise is a reason to try anew."""
+    with crow_web(tmp_path, program=[CROW], script=DONE) as web:  # a process of its own, which can be stopped
+
+        async def story(visit: Visit) -> None:
+            link = (await asyncio.to_thread(web.beside)).stdout.strip().partition("#")[2]
+            second = await visit.another()
+            await second.page.clock.install()
+            await second.page.goto(web.origin)
+            await second.connected("refused")
+            tries: list[WebSocket] = []
+            second.page.on("websocket", lambda socket: tries.append(socket))  # noqa: PLW0108 -- Playwright marks what it is given
+            web.process.send_signal(signal.SIGSTOP)
+            try:
+                async with second.page.expect_websocket():
+                    await second.page.evaluate("(link) => { location.hash = link; }", link)
+                await second.page.clock.fast_forward(20_000)
+                await second.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            finally:
+                web.process.send_signal(signal.SIGCONT)
+            await second.connected()
+            assert len(tries) == 1
 
         in_browser(web, story)
 

@@ -35,6 +35,28 @@ def test_a_link_is_good_for_ten_minutes_and_once():
     assert not links.spend("")
 
 
+def test_a_link_is_good_again_if_whoever_opened_it_was_told_nothing():
+    clock = Clock()
+    links = Links(clock)
+    link = links.make()
+    assert links.spend(link)
+    links.settle(link, is_used=False)
+    assert links.spend(link)
+    links.settle(link, is_used=True)
+    links.settle(link, is_used=False)
+    assert not links.spend(link)
+
+    late, forgotten = links.make(), links.make()
+    assert links.spend(late)
+    assert links.spend(forgotten)
+    clock.time += 601
+    links.settle(late, is_used=False)
+    assert not links.spend(late)
+    links.forget()
+    links.settle(forgotten, is_used=False)
+    assert not links.spend(forgotten)
+
+
 def test_few_links_are_open_at_a_time():
     links = Links()
     made = [links.make() for _ in range(MOST_LINKS + 1)]

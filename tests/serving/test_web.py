@@ -247,6 +247,20 @@ def test_tokens_are_listed_and_forgotten(tmp_path: Path):
         assert web.beside("--forget").stdout == "No page and no client has a token.\n"
 
 
+def test_who_loses_the_connection_before_it_has_a_token_may_open_the_link_again(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web:
+        with web.connect(), pytest.raises(Refused, match="401"):
+            web.connect()
+        nobody = "No page and no client has a token.\n"
+        eventually(lambda: web.beside("--forget").stdout == nobody, "the server's notice of it")
+        with web.connect() as page:
+            page.initialize()
+            with pytest.raises(Refused, match="401"):
+                web.connect()
+        with pytest.raises(Refused, match="401"):
+            web.connect()
+
+
 def test_forgetting_all_forgets_the_links_that_nobody_opened(tmp_path: Path):
     with serving(tmp_path, script=DONE) as web:
         token = web.token()

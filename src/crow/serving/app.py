@@ -7,7 +7,6 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Generator, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -52,6 +51,8 @@ class Admitted(NamedTuple):
     token: StoredToken
     secret: str
     """Its own token, if it came by a link and does not know that yet; else empty."""
+    link: str = ""
+    """That link."""
 
 
 class WebServer:
@@ -125,7 +126,9 @@ class WebServer:
         else:
             admitted = self._no_room() or await self._verify(found, scope)
             # Others may have come while the token was looked up, or the end.
-            admitted = self._no_room() or admitted
+            if isinstance(admitted, Admitted) and (refused := self._no_room()):
+                self._left(admitted, was_told=False)
+                admitted = refused
             if isinstance(admitted, Refusal):
                 await _answer(scope, send, refusal(*admitted))
             else:
@@ -157,13 +160,19 @@ class WebServer:
         elif self._links.spend(shown.secret):
             secret, token = await self._tokens.make(_program(scope))
         if token is not None and self._tokens.knows(token):  # it may have been forgotten while it was stored
-            return Admitted(token, secret)
+            return Admitted(token, secret, shown.secret if secret else "")
         if await self._mistakes.add():
             return Refusal(401, "This link or token is not known: run `crow web` for a new link.")
         return Refusal(429, "Too many wrong tokens were shown.")
 
     async def _talk(self, admitted: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
-        agent = Agent(self._host, partial(_web_facts, admitted.secret, self._cwd, self._files.build))
+        told: list[wire.RelayFacts] = []
+
+        def facts(request: wire.InitializeRequest) -> wire.RelayFacts:
+            told.append(_web_facts(admitted.secret, self._cwd, self._files.build))
+            return told[0]
+
+        agent = Agent(self._host, facts)
         client = WebSocketClient(agent, receive, send, scope["crow.abort"])
         self._clients[client] = admitted.token  # before anything is waited for: so it is counted, and told of the end
         talk = asyncio.ensure_future(_accept_and_run(client, scope, receive, send))
@@ -173,6 +182,14 @@ class WebServer:
         finally:
             self._talks.discard(talk)
             del self._clients[client]
+            self._left(admitted, was_told=bool(told))
+
+    def _left(self, admitted: Admitted, *, was_told: bool) -> None:
+        """A page that lost its connection before it was told its token may open its link again."""
+        if admitted.link:
+            self._links.settle(admitted.link, is_used=was_told)
+            if not was_told:
+                self._tokens.forget([admitted.token.id])
 
     # --- serving
 
@@ -223,7 +240,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _web_facts(secret: str, cwd: str, page: str, request: wire.InitializeRequest) -> wire.RelayFacts:
+def _web_facts(secret: str, cwd: str, page: str) -> wire.RelayFacts:
     """A page that came by a link is given its own token; every one is told where a session is likely to begin, and
     which build of the page is served."""
     return wire.RelayFacts(token=secret, cwd=cwd, home=os.path.expanduser("~"), page=page)

@@ -148,6 +148,9 @@ class Links:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._open: dict[str, float] = {}
+        """Until when each is good, by its hash."""
+        self._spent: dict[str, float] = {}
+        """The same of those whose clients have not been told their tokens yet."""
 
     def make(self) -> str:
         while len(self._open) >= MOST_LINKS:
@@ -159,10 +162,21 @@ class Links:
     def forget(self) -> None:
         """None of them can be opened any longer."""
         self._open.clear()
+        self._spent.clear()
 
     def spend(self, link: str) -> bool:
-        """Whether it is good; it no longer is."""
-        return self._open.pop(_hash(link), 0.0) > self._now()
+        """Whether it is good; it no longer is, unless it is given back."""
+        until = self._open.pop(_hash(link), 0.0)
+        if until <= self._now():
+            return False
+        self._spent[_hash(link)] = until
+        return True
+
+    def settle(self, link: str, *, is_used: bool) -> None:
+        """Whoever spent it was told a token, or left before that: then nobody has one, and the link is good again."""
+        until = self._spent.pop(_hash(link), None)
+        if until is not None and not is_used:
+            self._open[_hash(link)] = until
 
 
 def _hash(secret: str) -> str:
