@@ -67,6 +67,7 @@ def test_six_views_can_be_pictured(tmp_path: Path) -> None:
             async def take(name: str) -> None:
                 # Where the mouse is and what blinks would make each picture another one.
                 await page.mouse.move(0, 0)
+                await expect(page.locator('.answer[aria-disabled="true"]')).to_have_count(0)  # they take answers
                 await page.screenshot(path=folder / f"{name}.png", animations="disabled", caret="hide")
 
             await visit.begin(project)
