@@ -1,8 +1,11 @@
 """What goes along with a message, what is found again, and what is taken back."""
 
+import asyncio
+import json
+from collections.abc import Callable
 from pathlib import Path
 
-from playwright.async_api import FilePayload
+from playwright.async_api import FilePayload, WebSocketRoute
 
 from tests.browser.page import Visit, crow_web, expect, in_browser
 from tests.support.scripts import DONE, allowing, call, edit, reply, run, say
@@ -52,6 +55,44 @@ def test_files_go_along_by_picker_paste_drop_and_name(tmp_path: Path) -> None:
             await expect(said).to_contain_text("notes.md")
             await expect(said).not_to_contain_text("pasted.md")
             await expect(attached).to_have_count(0)
+
+        in_browser(web, story)
+
+
+def test_a_file_that_is_named_before_the_session_is_loaded_is_completed_then(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=DONE) as web:
+        (web.workspace / "notes.md").write_text("some notes\n")
+
+        async def story(visit: Visit) -> None:
+            refused = asyncio.Event()
+            held: asyncio.Future[Callable[[], None]] = asyncio.get_running_loop().create_future()
+
+            def opened(page: WebSocketRoute) -> None:
+                crow = page.connect_to_server()
+
+                def from_page(text: str | bytes) -> None:
+                    if json.loads(text).get("method") == "session/load":
+                        held.set_result(lambda: crow.send(text))
+                    else:
+                        crow.send(text)
+
+                def from_crow(text: str | bytes) -> None:
+                    page.send(text)
+                    if json.loads(text).get("error"):
+                        refused.set()
+
+                page.on_message(from_page)
+                crow.on_message(from_crow)
+
+            await visit.begin()
+            await visit.page.route_web_socket("**/acp", opened)
+            await visit.page.reload()
+            await visit.connected()
+            await visit.composer.press_sequentially("look at @not")
+
+            await refused.wait()  # Crow knows no files of a session that is not open
+            (await held)()
+            await expect(visit.page.get_by_role("option", name="notes.md")).to_be_visible()
 
         in_browser(web, story)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.patience import DEADLINE
-from tests.support.web import Refused, Response, Web, ask, handshake, serving, upgrade
+from tests.support.web import Refused, Response, Web, WebSocket, ask, handshake, serving, upgrade
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,9 @@ def test_a_link_is_good_once(web: Web):
     given = web.beside().stdout.strip()
     assert given.startswith(f"{web.origin}/#link=")
     lines = [f"Origin: {web.origin}", f"Sec-WebSocket-Protocol: acp.v1, crow.link.{given.partition('#link=')[2]}"]
-    assert handshake(web.port, *lines).status == 101
+    with WebSocket(web.port, lines) as page:
+        assert handshake(web.port, *lines).status == 401
+        page.initialize()
     assert handshake(web.port, *lines).status == 401
 
 

@@ -22,14 +22,17 @@ export function useCompletion(session: Session, draft: Draft, area: { current: H
   const [index, setIndex] = useState(0);
   const asked = useRef(0);
   const chosen = useRef(""); // by an arrow: it stays so if what is found for the last letter comes only now
+  const waits = useRef(false); // a file was asked for before the session was loaded, when Crow knows none
   const close = () => {
     asked.current++;
+    waits.current = false;
     setFound([]);
   };
   const typed = () => {
     const at = typedAt(draft.text.value, area.current?.selectionStart ?? 0);
     const mine = ++asked.current;
     chosen.current = "";
+    waits.current = at?.kind === "file" && session.loading.value !== "no";
     // While a turn runs a slash is text: a command would reach the model as words.
     if (!at || (at.kind === "command" && session.isBusy.value)) return setFound([]);
     void suggestions(at, session.commands.value, session.id).then((all) => {
@@ -42,6 +45,9 @@ export function useCompletion(session: Session, draft: Draft, area: { current: H
   useEffect(() => {
     if (draft.text.value.startsWith("/") && document.activeElement === area.current) typed();
   }, [session.commands.value, session.isBusy.value]);
+  useEffect(() => {
+    if (session.loading.value === "no" && waits.current) typed();
+  }, [session.loading.value]);
   const take = (which = index): void => {
     const suggestion = found[which];
     const element = area.current;
