@@ -257,7 +257,7 @@ def test_export_writes_the_conversation_to_a_new_file_and_says_where(crow, tmp_p
     assert "Mend the parser, please!" in path.read_text()
     assert "Done." in path.read_text()
     assert "is not overwritten" in said(crow, "/export")
-    assert said(crow, "/export other.md").endswith("/work/other.md`.")
+    assert said(crow, "/export other.md") == f"Written to `{crow.workspace / 'other.md'}`."
     assert said(crow, f"/export {tmp_path / 'x.md'}") == f"Written to `{tmp_path / 'x.md'}`."
     assert "missing/folder/x.md" in said(crow, "/export missing/folder/x.md")
     assert not (crow.workspace / "missing").exists()

@@ -11,7 +11,7 @@ from crow.results import TextBlock
 from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose
 
-DIFF = {"type": "diff", "path": "/work/a.py", "operation": "modify", "oldText": "a\n", "newText": "b\n"}
+DIFF = {"type": "diff", "path": "/project/a.py", "operation": "modify", "oldText": "a\n", "newText": "b\n"}
 
 
 def test_content_of_every_kind_reaches_both(tmp_path):
@@ -96,7 +96,7 @@ def test_a_diff_in_the_result_is_shown_as_one_beside_what_the_model_is_told(tmp_
 )
 def test_what_is_shown_already_is_not_shown_once_more_and_nothing_is_hidden(told, blocks, shown):
     meta = {"dev.crow/display": {"version": 1, "message": "+1 -1", "blocks": blocks}}
-    result = result_of(CallToolResult(content=[TextContent(text=told)], _meta=meta), ["/work"])
+    result = result_of(CallToolResult(content=[TextContent(text=told)], _meta=meta), ["/project"])
     assert result.text == told
     assert [block.text if isinstance(block, TextBlock) else "diff" for block in result.display] == shown
 
