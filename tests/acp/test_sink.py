@@ -8,8 +8,10 @@ import pytest
 
 from crow.acp import wire
 from crow.acp.sink import CHUNKS_PER_SECOND, LONGEST_HOLD, TextPace, UpdateSink
-from crow.events import Event, Notice, TextDelta, ThoughtDelta, TurnEnded, TurnStarted
+from crow.events import CallOpened, Event, Notice, TextDelta, ThoughtDelta, TurnEnded, TurnStarted
 from crow.messages import StopReason
+from crow.results import ToolKind
+from tests.support.timers import timers_left
 
 TICK = 0.001
 """How finely the tests' clock is moved."""
@@ -159,3 +161,21 @@ def test_a_notice_keeps_its_place_in_the_text(busy_sink):
         "! wait",
         "c",
     ]
+
+
+@pytest.mark.parametrize("held", [TextDelta("m2", "b"), CallOpened("c1", "read", ToolKind.READ, "Read")])
+def test_a_sink_that_is_closed_sends_nothing_of_what_it_held_back(held):
+    """Its client may be loading the session again: what came late would stand in what it is shown."""
+    sent: list[list[str]] = []
+
+    async def hold_and_close() -> None:
+        sink = UpdateSink(Wire(), "s", takes_notices=True)  # pyright: ignore[reportArgumentType]
+        while sink._pace.may_send(sink._loop.time()):
+            sink._pace.spend()
+        sink.take(held)
+        sink.close()
+        sink.take(TurnEnded("t1", StopReason.CANCELLED))
+        sent.append(sink._connection.sent)  # pyright: ignore[reportAttributeAccessIssue]
+
+    assert timers_left(hold_and_close) == []
+    assert sent == [[]]

@@ -9,10 +9,11 @@ from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError
 from crow.messages import StopReason
 from crow.model import catalog
-from crow.model.base import Done, ModelRequest, Said
+from crow.model.base import Done, ModelRequest, Said, Waiting
 from tests.model.asking import HELLO, ask, run
 from tests.support.provider import Provider, Stall
 from tests.support.provider_dialect import Answer, Pause
+from tests.support.timers import timers_left
 
 PROXY = "http://proxy.lan:3128"
 
@@ -119,6 +120,26 @@ def test_closing_a_reply_half_way_leaves_the_model_usable(kind: str) -> None:
         dialect.answer("Hi")
         model = catalog.create("house/m", {"house": dialect.settings()}, Limits(), {})
         assert run(leave_and_return(model)) == [Said("Hi"), Done(StopReason.END_TURN)]
+
+
+@pytest.mark.parametrize("body", [(), (b": OPENROUTER PROCESSING\n\n",), (b'data: {"choices": [{"del',), None])
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "responses"])
+def test_no_timer_outlives_an_answer(kind: str, body: tuple[bytes, ...] | None) -> None:
+    """Also of an answer that ends before its first event: a timer would cancel whatever its task does next."""
+    with Provider() as provider:
+        dialect = getattr(provider, kind)
+        if body is not None:
+            dialect.send(*body)
+        dialect.answer("Hi")
+        seen: list[Any] = []
+
+        async def ask_and_go_on() -> None:
+            model = catalog.create("house/m", {"house": dialect.settings()}, Limits(stream_idle=300), {})
+            seen.extend([event async for event in model.reply(ModelRequest("", HELLO))])
+            await model.close()
+
+        assert timers_left(ask_and_go_on) == []
+    assert [event for event in seen if isinstance(event, Said | Waiting)][body is not None :] == [Said("Hi")]
 
 
 def test_a_reply_that_does_not_begin_is_not_waited_for_longer_than_first_token() -> None:

@@ -2,11 +2,15 @@
 
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from crow.acp.unwatched import Unwatched
+from crow.session.session import Session
 from tests.support.editor import DISMISSED, NOTICES, Editor, chose
 from tests.support.patience import eventually
 from tests.support.scripts import DONE, edit, reply, run, say
+from tests.support.timers import timers_left
 from tests.support.web import Web, WebSocket, crow_with_page, serving
 
 EDIT = reply(say("I change it."), edit("a.txt", "one", "two")) + DONE
@@ -136,6 +140,21 @@ def test_an_idle_session_ends_in_time(tmp_path: Path):
                 assert state(watcher, session) == "idle", "a command runs in it"
             (web.workspace / "go").touch()
             eventually(lambda: state(watcher, session) == "saved")
+
+
+def test_a_session_that_is_left_again_has_all_of_its_time():
+    """The clock that ran when it was left before does not end it sooner."""
+    session: Any = SimpleNamespace(id="s", is_at_work=False, faces=SimpleNamespace(present=[]))
+
+    async def leave_twice() -> None:
+        async def close(_: Session) -> None:
+            raise AssertionError("nobody was away for long")
+
+        unwatched = Unwatched(close, go_on=True)
+        assert unwatched.keeps(session, is_closed=False)
+        assert unwatched.keeps(session, is_closed=False)
+
+    assert len(timers_left(leave_twice)) == 1
 
 
 def test_a_session_of_an_editor_is_opened_and_joined_in_the_page(tmp_path: Path):

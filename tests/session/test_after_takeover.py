@@ -57,6 +57,9 @@ class Sink:
         assert in_turn
         self.shown += items
 
+    def close(self) -> None:
+        raise AssertionError("nobody leaves")
+
     def take(self, event: Event) -> None:
         self.shown.append(event)
 

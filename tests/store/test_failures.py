@@ -13,6 +13,7 @@ import pytest
 
 from crow.errors import CrowError, StorageFailed
 from crow.events import Before, CallStarted, FileBackedUp, TextDelta, TurnStarted
+from crow.store import store as store_module
 from crow.store.records import Pending
 from crow.store.store import open_store
 from tests.support.databases import database
@@ -100,6 +101,29 @@ def test_what_could_not_be_stored_is_tried_again_by_itself(tmp_path):
         return await store.events("s", former_texts=True)
 
     assert with_store(tmp_path, talk, max_pages=pages) == [BIG[0]]
+
+
+def test_a_session_that_is_deleted_before_it_could_be_created_stays_deleted(small_disk, monkeypatch):
+    """It would be created when that is tried the next time."""
+    with_store(small_disk, lambda store: say(store, "before"))
+    monkeypatch.setattr(store_module, "CREATE_AGAIN", 0.2)
+    filler = small_disk / "filler"
+    fill_up(filler)
+
+    async def talk(store):
+        session = store.create_later("s", "/p", [])
+        for event in turn("t1", "hello"):
+            session.add(event)
+        with pytest.raises(StorageFailed):
+            await session.store_all()
+        filler.unlink()
+        await store.delete("s")
+        passed = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(2 * 0.2, passed.set_result, None)
+        await passed
+
+    with_store(small_disk, talk)
+    assert [entry.id for entry in with_store(small_disk, lambda store: store.page(None, "", 9)).entries] == ["before"]
 
 
 def test_closing_on_a_full_disk_says_so(tmp_path):

@@ -141,6 +141,12 @@ class ShownCalls:
         for call_id in list(self._held):
             self._show(self._calls[call_id])
 
+    def close(self) -> None:
+        """What waits for its title is never shown."""
+        for timer in self._held.values():
+            timer.cancel()
+        self._held.clear()
+
     def take(self, event: CallEvent) -> None:
         match event:
             case events.CallOpened():

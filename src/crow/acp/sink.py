@@ -148,6 +148,12 @@ class UpdateSink:
     async def room(self) -> None:
         await self._connection.room()
 
+    def close(self) -> None:
+        self._delta = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._calls.close()
+
     def take(self, event: events.Event) -> None:
         if isinstance(event, _Delta):
             self._calls.show_held()

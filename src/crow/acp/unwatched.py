@@ -20,24 +20,32 @@ class Unwatched:
         """Whether sessions go on without a client."""
         self._close = close
         self._closing: set[asyncio.Future[None]] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        """By session id: when it is looked at next. One for each session, however often its last client leaves it."""
 
     def keeps(self, session: Session, *, is_closed: bool) -> bool:
         """Whether a session lives on that its last client has left. `is_closed`: the client closed it, which does not
         end what is at work in it."""
         if not self.go_on or (is_closed and not session.is_at_work):
             return False
-        asyncio.get_running_loop().call_later(IDLE_LIFETIME, self._look_at, session)
+        self._look_later(session)
         return True
 
     def question_timeout(self, settings: FacesSettings) -> float:
         """Seconds for which a question of a session waits for somebody to come."""
         return settings.questions * 60.0 if self.go_on else 0.0
 
+    def _look_later(self, session: Session) -> None:
+        if (timer := self._timers.pop(session.id, None)) is not None:
+            timer.cancel()
+        self._timers[session.id] = asyncio.get_running_loop().call_later(IDLE_LIFETIME, self._look_at, session)
+
     def _look_at(self, session: Session) -> None:
+        del self._timers[session.id]
         if session.faces.present:
             return  # whoever leaves it as the last one has it looked at again
         if session.is_at_work:
-            asyncio.get_running_loop().call_later(IDLE_LIFETIME, self._look_at, session)
+            self._look_later(session)
             return
         closing = asyncio.ensure_future(self._close(session))
         self._closing.add(closing)

@@ -377,7 +377,7 @@ class _SilenceLimit:
         self._expired = False
 
     def allow(self, seconds: float) -> None:
-        """Another limit from here on."""
+        """Another limit from here on; none if the stream has ended, as there is nothing left to wait for."""
         self._seconds = seconds
         if self._timer:
             self._timer.cancel()
@@ -401,6 +401,7 @@ class _SilenceLimit:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._timer:
             self._timer.cancel()
+            self._timer = None
         if self._expired and self._task and self._task.uncancel() <= self._cancels_before:
             raise _Silence(self._seconds) from error
 

@@ -273,7 +273,8 @@ class _Store:
             return os.path.exists(os.path.join(self._home, INDEX_NAME))
 
         is_indexed = await self._run(delete)
-        self._handles.pop(session_id, None)
+        if (handle := self._handles.pop(session_id, None)) is not None:
+            self._unstored.discard(handle)
         if is_indexed:
             with contextlib.suppress(IndexDamaged):  # no word is left of it
                 await self._indexer.run(lambda: self._search_index().delete(session_id))
@@ -393,8 +394,12 @@ class _Store:
     def _try_again(self, handle: _Handle) -> None:
         if handle.to_create is None:
             self.flush_later(handle)
-        elif self._handles.get(handle.id) is handle:
-            asyncio.get_running_loop().call_later(CREATE_AGAIN, self.flush_later, handle)
+        else:
+            asyncio.get_running_loop().call_later(CREATE_AGAIN, self._create_again, handle)
+
+    def _create_again(self, handle: _Handle) -> None:
+        if self._handles.get(handle.id) is handle:  # and was not deleted meanwhile
+            self.flush_later(handle)
 
     def forget(self, handle: _Handle) -> None:
         if self._handles.get(handle.id) is handle:

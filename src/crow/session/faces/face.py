@@ -45,6 +45,10 @@ class FaceSink(Sink, Protocol):
         """Shows what happened, at the client's pace. `in_turn`: a turn runs, whose open calls go on from there."""
         ...
 
+    def close(self) -> None:
+        """Nothing more is sent, nor what was held back for a moment."""
+        ...
+
 
 class Face(msgspec.Struct, eq=False):
     """`files` and `commands` are None where the client offers none. Nobody sits at one that is not `is_attended`: it

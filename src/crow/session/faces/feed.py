@@ -110,6 +110,7 @@ class Feed:
         """From now on nothing reaches the face."""
         self._stream.journal.unsubscribe(self._subscription)
         self._subscription.close()
+        self._sink.close()
         if self._catching_up is not None:
             self._catching_up.cancel()
 
