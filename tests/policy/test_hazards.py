@@ -184,6 +184,7 @@ def _about_words(entry: Covered) -> str:
         {0: "no plain word", 1: "one plain word"}.get(entry.operands, ""),
         "no folder" if entry.no_folders else "",
         "nothing that lies there" if entry.no_repositories else "",
+        "no characters of the shell" if entry.shell_words else "",
         "behind `--` no option" + (f" but `{entry.after}`" if entry.after else "") if entry.passes_on else "",
         "any folder" if entry.anywhere else "",
         "a plain script" if entry.program in ("sed", "jq") else "",

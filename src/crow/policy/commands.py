@@ -11,10 +11,10 @@ import msgspec
 
 from crow.policy.git_commands import changes_index
 from crow.policy.path_words import Budget, ExecutionContext, why_path_forbidden
-from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
+from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, PASS_WORDS_ON, RUNNERS, program
 from crow.policy.repositories import why_repository_untrusted
 from crow.policy.submodules import why_submodule_untrusted, why_untracked_repository
-from crow.policy.wildcard import is_same_anywhere, setting, why_not_listed
+from crow.policy.wildcard import is_same_anywhere, why_not_inert, why_not_listed, why_not_plain
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
@@ -115,7 +115,8 @@ def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
     start = 0
     while start < len(words):
         name = program(words[start])
-        if name in EXACT_ONLY or (name, *words[start + 1 : start + 2]) in EXACT_PHRASES:
+        is_phrase = (name, *words[start + 1 : start + 2]) in EXACT_PHRASES or _runs_later_words(words[start:])
+        if name in EXACT_ONLY or is_phrase:
             return f"`{name}` runs, reads or writes what words or files say, so that only a rule without `*` covers it"
         length = _chooses(words[start:])
         if length and not _spells_choice(words[start + length : max(first, start + length)], name):
@@ -125,6 +126,16 @@ def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
             return None
         start += length + (words[start + length] == "-m")
     return None
+
+
+def _runs_later_words(words: tuple[str, ...]) -> bool:
+    """`docker compose exec app rm x`: a sub-command that runs words behind it, wherever it stands."""
+    for phrase in RUNNERS:
+        if phrase[0] == program(words[0]) and phrase not in CHOOSERS:
+            rest = iter(words[1:])
+            if all(word in rest for word in phrase[1:]):
+                return True
+    return False
 
 
 def _chooses(words: tuple[str, ...]) -> int:
@@ -149,10 +160,15 @@ def _why_star_does_not_cover(words: tuple[str, ...], first: int, folders: Sequen
     start, scripted = 0, False
     while length := _chooses(words[start:]):
         scripted = _runs_script(words[start:], length)
+        if (
+            not scripted
+            and (program(words[start]), *words[start + 1 : start + length]) not in PASS_WORDS_ON
+            and (reason := why_not_inert(words, first))
+        ):
+            return reason
         start += length + (words[start + length : start + length + 1] == ("-m",))
         if scripted or start >= len(words) - 1:
             break
     if start < len(words) and not scripted:
         return why_not_listed(words[start:], first - start, folders)
-    word = setting(words, first)
-    return f"`{word}` is an option or a setting, and it is not known what it does" if word is not None else None
+    return why_not_plain(words, first)

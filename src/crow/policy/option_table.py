@@ -36,6 +36,9 @@ class Covered(msgspec.Struct, frozen=True):
     """Options that may follow a `--`, where the words behind it belong to another program."""
     passes_on: bool = False
     """The words behind a `--` belong to another program."""
+    shell_words: bool = False
+    """Its words may come to stand in a shell line, quoted badly or not at all: those that would mean something there
+    are not covered."""
     spelled: bool = False
     """The rule has to spell the sub-command out, since it may lose work, reaches others or fetches foreign code:
     `git *` does not cover `git push`, `git push *` does."""
@@ -356,9 +359,12 @@ _FILES = (
         long="--LINE-NUMBERS --chop-long-lines --RAW-CONTROL-CHARS --quit-if-one-screen --no-init --ignore-case "
         "--squeeze-blank-lines",
         refused=r"\+",
+        shell_words=True,  # the program that `LESSOPEN` names is given them by a shell
         anywhere=True,
         examples=("less x", "less -NS x"),
         counterexamples=(
+            "less 'x\ntouch y'",
+            "less 'x;touch y'",
             "less -o x y",
             "less -O x y",
             "less +!sh x",
@@ -751,8 +757,14 @@ _TOOLS = (
             # `npm run env` prints the environment, whatever the package says.
             refused=r"env\Z|[@+]|[\w.-]+[+:?]?=",
             passes_on=True,
-            examples=(f"{phrase} x",),
+            shell_words=True,
+            examples=(f"{phrase} x", f"{phrase} src/app.test.js", f"{phrase} unit:fast a-b,c"),
             counterexamples=(
+                f"{phrase} '$(touch x)'",
+                f"{phrase} 'a;touch x'",
+                f"{phrase} 'a\ntouch x'",
+                f"{phrase} 'a b'",
+                f"{phrase} 'a*'",
                 f"{phrase} env",
                 f"{phrase} --script-shell=./x",
                 f"{phrase} --script-s ./x",
@@ -842,13 +854,19 @@ _TOOLS = (
     Covered("go", counterexamples=("go generate", "go run x", "go tool x", "go env -w a=b", "go install x")),
     Covered(
         "make",
-        flags="kinsqBwtdpSrR",
+        flags="kinsqBwtpSrR",
         valued="jlO",
         long="--jobs --keep-going --dry-run --just-print --silent --quiet --question --always-make --print-directory "
         "--no-print-directory --output-sync --load-average --warn-undefined-variables --trace --touch",
         refused=r".*=",
+        shell_words=True,
         examples=("make test", "make -j4 all", "make -k"),
         counterexamples=(
+            "make 'html;touch x'",
+            "make 'a b'",
+            "make -j4 '$(shell touch x)'",
+            "make -O'`touch x`'",
+            "make -d x",  # the other make writes what it finds there into the file that follows
             "make SHELL=./x",
             "make -f x",
             "make --eval=x",

@@ -34,6 +34,9 @@ WRAPPERS: dict[str, int] = {
         env sudo doas nice ionice nohup setsid stdbuf time command builtin exec xargs unshare nsenter strace ltrace
         busybox toybox coproc caffeinate systemd-run firejail bwrap proot fakeroot numactl unbuffer rlwrap torsocks
         tsocks proxychains xvfb-run entr npx bunx pnpx uvx catchsegv valgrind perf gdb rr pkexec run0 start-stop-daemon
+        setpriv choom prlimit dbus-run-session ssh-agent sshpass autossh eatmydata faketime chpst tini dumb-init gosu
+        su-exec linux32 linux64 chronic ifne cgexec systemd-inhibit systemd-cat cross-env env-cmd dotenvx watchexec
+        lldb nodemon chokidar onchange tsp nq
         """),
         0,
     ),
@@ -64,7 +67,8 @@ RUNNERS: dict[tuple[str, ...], int] = {
         uv+run uv+tool+run uvx poetry+run pipenv+run pdm+run hatch+run rye+run pixi+run pipx+run bundle+exec conda+run
         mamba+run micromamba+run mise+exec mise+x opam+exec stack+exec stack+run npm+exec npm+x pnpm+exec pnpm+dlx
         yarn+exec yarn+dlx yarn+run bun+x git+bisect+run git+submodule+foreach perf+stat perf+record
-        cmake+-E+env cmake+-E+time nix+develop nix+shell nix+run heroku+run
+        cmake+-E+env cmake+-E+time nix+develop nix+shell nix+run heroku+run npm+explore composer+exec lerna+exec
+        yarn+workspace+exec yarn+workspace+node yarn+workspaces+exec op+run doppler+run dotenv+run chamber+exec
         """),
         0,
     ),
@@ -72,7 +76,8 @@ RUNNERS: dict[tuple[str, ...], int] = {
         phrases("""
         docker+run docker+exec docker+container+run docker+container+exec podman+run podman+exec nerdctl+run
         nerdctl+exec kubectl+exec kubectl+run oc+exec oc+run rustup+run docker+compose+exec docker+compose+run
-        lxc+exec direnv+exec
+        lxc+exec direnv+exec docker-compose+run docker-compose+exec flatpak+run toolbox+run apptainer+exec
+        singularity+exec adb+shell vagrant+ssh multipass+exec limactl+shell minikube+ssh aws-vault+exec
         """),
         1,
     ),
@@ -90,7 +95,8 @@ EXACT_ONLY = (
         getopts export declare typeset local readonly unset exit return umask ulimit pushd popd
         su script socat nc ncat telnet screen tmux at batch crontab expect
         vi vim vim.tiny vim-tiny vim.basic vimdiff nvim view ex ed emacs nano sqlite psql mysql mariadb mongosh
-        redis-cli gpg openssl hyperfine elixir iex m4 dc bc r rscript opam stack mise coverage conda mamba
+        redis-cli gpg openssl hyperfine elixir iex m4 dc bc r rscript opam stack mise coverage conda mamba duckdb mongo
+        run-parts concurrently npm-run-all run-s run-p pee mispipe envdir
         micromamba rails timeit pdb trace cprofile profile runpy code doctest
         cp mv install rsync scp sftp ftp lftp wget aria2c axel yt-dlp youtube-dl ps printenv yq
         tar bsdtar star pax unzip cpio bsdcpio 7z 7za 7zr 7zz p7zip ar jar rar unrar unar unp aunpack dtrx ouch rpm2cpio
@@ -108,7 +114,8 @@ EXACT_PHRASES: frozenset[tuple[str, ...]] = phrases(
     """
     docker+run docker+exec podman+run podman+exec kubectl+exec kubectl+run rustup+run uv+tool mix+run git+bisect
     git+submodule git+filter-branch git+config git+hook git+update-index git+apply git+am git+checkout-index
-    git+fast-import git+quiltimport hg+import hg+unbundle svn+patch docker+cp podman+cp kubectl+cp
+    git+fast-import git+quiltimport hg+import hg+unbundle svn+patch docker+cp podman+cp kubectl+cp npm+config npm+set
+    pnpm+config yarn+config pip+config gh+alias
     """
 )
 """The same, for sub-commands."""
@@ -117,12 +124,16 @@ CHOOSERS: frozenset[tuple[str, ...]] = frozenset((shell,) for shell in SHELLS) |
     """
     python pypy ipython perl ruby node nodejs deno bun php lua luajit julia tclsh osascript groovy scala awk
     mawk nawk java dotnet tsx ts-node uv+run poetry+run pdm+run hatch+run pipx+run pipenv+run npm+exec npm+x pnpm+exec
-    pnpm+dlx yarn+exec yarn+dlx yarn+run yarn+node bun+run bun+x bun+exec deno+run dotnet+exec bundle+exec direnv+exec
-    nix+run nix+shell go+run
+    pnpm+dlx yarn+exec yarn+dlx yarn+run yarn+node bun+run bun+x bun+exec deno+run deno+eval dotnet+exec bundle+exec
+    direnv+exec nix+run nix+shell go+run rye+run pixi+run irb pry ghci jshell ocaml guile racket sbcl clisp clojure clj
+    bb octave gnuplot swift escript erl coffee zx wish
     """
 )
 """The word after these says what is run. A rule with `*` covers them only if it spells that word out, as in
 `python -m pytest *` or `bash scripts/test.sh *`."""
+
+PASS_WORDS_ON = phrases("python pypy uv+run poetry+run pipenv+run pipx+run bundle+exec")
+"""Those of them that give the words behind it to what they run as they are, and to no shell."""
 
 MODULE_RUNNERS = names("python pypy")
 """`python -m X` is X, as far as X is known."""

@@ -89,6 +89,9 @@ _NUMBERED = names("python pip perl ruby node")
 _SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 _SETTING = re.compile(r"[-+@]|[\w.-]+[+:?]?=|[A-Za-z][\w.-]*:(?!//)")
 """An option, a file of options, a variable (`SHELL=x`), a goal (`exec:java`)."""
+_INERT = re.compile(r"(?!=)[\w./:@%+=,-]+")
+"""A word that stays one word and means nothing more in any shell, quoted or not. A blank is no part of one: it would
+make two words, of which the second may be an option."""
 
 
 def _name(words: Sequence[str]) -> str:
@@ -119,16 +122,25 @@ def is_same_anywhere(words: tuple[str, ...]) -> bool:
     return name in HARMLESS or (found is not None and found.entry.anywhere)
 
 
-def setting(words: tuple[str, ...], first: int) -> str | None:
-    """The first word from `first` on that a program which is not known may take for an order."""
-    return next((word for word in words[max(first, 1) :] if _SETTING.match(word)), None)
+def why_not_inert(words: tuple[str, ...], first: int) -> str | None:
+    """Why a program that may put the words from `first` on into a shell line is not given them unasked."""
+    word = next((word for word in words[max(first, 1) :] if not _INERT.fullmatch(word)), None)
+    return f"`{word}` could mean something to the shell that runs a script" if word is not None else None
+
+
+def why_not_plain(words: tuple[str, ...], first: int) -> str | None:
+    """Why a program of which nothing is known, a script perhaps, is not given the words from `first` on unasked."""
+    word = next((word for word in words[max(first, 1) :] if _SETTING.match(word)), None)
+    if word is not None:
+        return f"`{word}` is an option or a setting, and those of `{program(words[0])}` are not known"
+    return why_not_inert(words, first)
 
 
 def why_not_listed(words: tuple[str, ...], first: int, folders: Sequence[str] = ()) -> str | None:
     """Why a rule that spells out the words before `first` does not cover the others; None if it does."""
     name = _name(words)
     if not name or (name not in _WITH_SUBCOMMANDS and not is_known(words)):
-        return _unknown_setting(words, first)
+        return why_not_plain(words, first)
     if name in HARMLESS:
         return None
     start, entry = 1, _listed(name) or _NO_OPTIONS
@@ -144,19 +156,12 @@ def why_not_listed(words: tuple[str, ...], first: int, folders: Sequence[str] = 
         if at >= first and (listed is None or listed.entry.spelled):
             return f"the rule does not spell out `{name} {words[at]}`"
         if listed is None:
-            return _unknown_setting(words, first)
+            return why_not_plain(words, first)
         start, entry = at + 1, listed
+    if entry.entry.shell_words and (reason := why_not_inert(words, first)):
+        return reason
     word = _unlisted(entry, words, max(first, start), start, folders)
     return f"`{word}` is not among the words of `{name}` that a `*` stands for" if word is not None else None
-
-
-def _unknown_setting(words: tuple[str, ...], first: int) -> str | None:
-    word = setting(words, first)
-    return (
-        f"`{word}` is an option or a setting, and those of `{program(words[0])}` are not known"
-        if word is not None
-        else None
-    )
 
 
 def _unlisted(listed: _Compiled, words: tuple[str, ...], first: int, start: int, folders: Sequence[str]) -> str | None:
