@@ -407,6 +407,8 @@ class CommandsChanged(_Event, frozen=True, tag="commands_changed"):
     """All slash commands there are now. Passing: not stored."""
 
     commands: tuple[CommandInfo, ...]
+    untrusted: tuple[str, ...] = ()
+    """The names of those that a project brings which is not trusted yet: not offered, but they can be given."""
 
 
 class TitleChanged(_Event, frozen=True, tag="title_changed"):

@@ -119,14 +119,14 @@ def test_a_paste_of_5000_lines_is_one_prompt(tmp_path: Path) -> None:
 def test_commands_are_completed(tmp_path: Path) -> None:
     play(tmp_path, HELLO)
     with chat(tmp_path) as window:
-        window.type("/cont")
-        window.wait_for_rows("▸ /cont", "  /context  Shows what fills the model's window, and what was spent", STATUS)
+        window.type("/pla")
+        window.wait_for_rows("▸ /pla", "  /plan  Changes to the mode plan: looks and plans, changes nothing", STATUS)
         window.press("tab")
-        window.wait_until("▸ /context")
+        window.wait_until("▸ /plan")
         window.press("enter")
-        window.wait_for_rows("▸ /context", STATUS)
+        window.wait_for_rows("▸ /plan", STATUS)
         window.press("enter")
-        window.wait_until("System prompt")
+        window.wait_until("The mode is plan now")
 
 
 def test_files_and_folders_are_completed(tmp_path: Path) -> None:

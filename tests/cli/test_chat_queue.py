@@ -166,7 +166,7 @@ def test_a_command_does_not_go_into_the_running_turn(tmp_path: Path) -> None:
         window.press("enter")
         first = agent.expect("session/prompt")
         window.type("/con")
-        window.wait_until("Enter: into this turn · Tab: completes")
+        window.wait_until("Enter: takes what is marked · Tab: the next")
         window.press("ctrl-u")
         window.type("/contexts is no command")
         window.wait_until("Enter: into this turn · Tab: after it")

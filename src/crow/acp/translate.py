@@ -125,7 +125,11 @@ def updates(event: events.PlanChanged | events.CrowSaid | events.CommandsChanged
         case events.CrowSaid():
             yield from message(wire.AgentMessageChunk, event.message_id, event.text)
         case events.CommandsChanged():
-            yield wire.AvailableCommandsUpdate(available_commands=[_command(command) for command in event.commands])
+            facts = wire.CommandFacts(untrusted=list(event.untrusted))
+            yield wire.AvailableCommandsUpdate(
+                available_commands=[_command(command) for command in event.commands],
+                meta=wire.CommandMeta(facts) if event.untrusted else None,
+            )
         case _:
             assert_never(event)
 

@@ -676,8 +676,18 @@ class AvailableCommand(Wire, frozen=True):
     input: CommandInput | None = None
 
 
+class CommandFacts(Wire, frozen=True):
+    untrusted: list[str] = []
+    """The names of commands of a project that is not trusted yet: not offered, but Crow asks when one is given."""
+
+
+class CommandMeta(Wire, frozen=True):
+    crow: CommandFacts = CommandFacts()
+
+
 class AvailableCommandsUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="available_commands_update"):
     available_commands: list[AvailableCommand]
+    meta: CommandMeta | None = msgspec.field(name="_meta", default=None)
 
 
 class CurrentModeUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="current_mode_update"):

@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from crow.errors import FileSystemSilent
-from crow.events import CommandInfo, Journal, Notice, Sent, SentText, TurnIds
+from crow.events import CommandInfo, CommandsChanged, Journal, Notice, Sent, SentText, TurnIds
 from crow.paths import shown
 from crow.project.commands_and_skills import CustomCommand, PromptFiles, Skill
 from crow.project.trusted_sources import Sources
@@ -74,8 +74,12 @@ class CommandSource(Protocol):
 
     def commands(self) -> Sequence[Command]: ...
 
+    def untrusted(self) -> Sequence[str]:
+        """The names of commands that are not advertised: the person has yet to trust the project that brings them."""
+        ...
+
     def find(self, name: str) -> Command | None:
-        """Also one that is not advertised, as the person has yet to trust the project that brings it."""
+        """Also one that is not advertised."""
         ...
 
 
@@ -85,22 +89,22 @@ class SlashCommands:
     def __init__(self, built_in: Sequence[Command] = (), more: Sequence[CommandSource] = ()) -> None:
         self._built_in = {command.info.name: command for command in built_in}
         self._more = tuple(more)
-        self._told: tuple[CommandInfo, ...] = ()
+        self._told = CommandsChanged(())
         self._stale = asyncio.Event()
 
     def infos(self) -> tuple[CommandInfo, ...]:
         more = (command for source in self._more for command in source.commands())
         return tuple(command.info for command in (*self._built_in.values(), *more))
 
-    async def changed(self) -> tuple[CommandInfo, ...] | None:
+    async def changed(self) -> CommandsChanged | None:
         """All commands, if they are no longer those that were given last: to be asked around each turn."""
         for source in self._more:
             await source.refresh()
-        infos = self.infos()
-        if infos == self._told:
+        told = CommandsChanged(self.infos(), tuple(name for source in self._more for name in source.untrusted()))
+        if told == self._told:
             return None
-        self._told = infos
-        return infos
+        self._told = told
+        return told
 
     def watch(self) -> None:
         for source in self._more:
@@ -221,11 +225,17 @@ class FileCommands:
     def find(self, name: str) -> Command | None:
         if (trusted := self.trusted(name)) is not None:
             return trusted
-        waiting = self._known([offer.prompt_files for offer in self._sources.waiting()])
+        waiting = self._waiting()
         return UntrustedCommand(waiting[name], self, self._trust) if name in waiting else None
+
+    def untrusted(self) -> Sequence[str]:
+        return list(self._waiting())
 
     def trusted(self, name: str) -> Command | None:
         return self._known(self._sources.prompt_files()).get(name)
+
+    def _waiting(self) -> dict[str, FileCommand]:
+        return self._known([offer.prompt_files for offer in self._sources.waiting()])
 
     def _infos(self, kind: type[Skill] | type[CustomCommand]) -> list[CommandInfo]:
         known = self._known(self._sources.prompt_files()).values()

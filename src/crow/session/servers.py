@@ -247,6 +247,9 @@ class ServerPrompts:
     def commands(self) -> Sequence[Command]:
         return [PromptCommand(prompt) for prompt in self._servers.prompts()]
 
+    def untrusted(self) -> Sequence[str]:
+        return ()
+
     def find(self, name: str) -> Command | None:
         """Also one that is not there: its server may still be starting."""
         return self.known(name) or (PendingPrompt(name, self, self._prepare) if name.startswith(PREFIX) else None)

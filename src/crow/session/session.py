@@ -16,7 +16,6 @@ from crow.errors import CrowError, StorageFailed, TurnCancelled, TurnRunning
 from crow.events import (
     BackgroundEnded,
     CommandGiven,
-    CommandsChanged,
     CrowSaid,
     Notice,
     OptionChosen,
@@ -307,9 +306,9 @@ class Session:
             await self._commands.due()
 
     async def _tell_commands(self) -> None:
-        commands = await self._commands.changed()
-        if commands is not None:
-            self._journal.append(CommandsChanged(commands))
+        changed = await self._commands.changed()
+        if changed is not None:
+            self._journal.append(changed)
 
 
 def _ended_with(turn: RunningTurn, outcome: "Outcome") -> StopReason:

@@ -137,8 +137,8 @@ class Chat:
     # --- what the conversation tells
 
     def changed(self) -> None:
-        if self._completer.commands is not self.conversation.commands:
-            self._completer.commands = self.conversation.commands
+        if self._completer.commands is not self.conversation.commands.offered:
+            self._completer.commands = self.conversation.commands.offered
             if self._buffer.text.startswith("/") and self._app.is_running:
                 self._buffer.start_completion()  # it was typed before they were known
         self._focus()

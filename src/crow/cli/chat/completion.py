@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 
+from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
@@ -76,14 +77,24 @@ class ChatCompleter(Completer):
 
     def _commands(self, typed: str, document: Document) -> Iterator[Completion]:
         wanted = typed[1:].casefold()
-        named = [(command.name.casefold(), command) for command in self.commands]
-        found = [command for name, command in named if name.startswith(wanted)]
-        found += [command for name, command in named if wanted in name and not name.startswith(wanted)]
+        found = [command for command in self.commands if wanted in command.name.casefold()]
+        # Its own name first, which Enter takes: `/mode` is not meant for `/model`.
+        found.sort(key=lambda command: (command.name != typed[1:], not command.name.casefold().startswith(wanted)))
         for command in found[:MOST_OFFERED]:
             text = f"/{command.name}" + (_blank_after(command.name, document) if command.input else "")
             yield Completion(
                 text, -len(typed), display=one_line(f"/{command.name}"), display_meta=one_line(command.description)
             )
+
+
+def marked(state: CompletionState | None) -> Completion | None:
+    """The completion that Enter takes: the one that was chosen; of commands, which are marked as soon as they are
+    offered, the first."""
+    if state is None:
+        return None
+    if state.current_completion is None and _COMMAND.fullmatch(state.original_document.text_before_cursor):
+        return state.completions[0] if state.completions else None
+    return state.current_completion
 
 
 def _ends_here(document: Document) -> bool:

@@ -11,7 +11,6 @@ from crow.acp.agent_process import AgentGone
 from crow.acp.client import AgentFailed, Rejection, RemoteAgent, ids_of, start_agent
 from crow.acp.jsonrpc import ErrorCode
 from crow.acp.wire import (
-    AvailableCommand,
     AvailableCommandsUpdate,
     Notice,
     RequestPermissionRequest,
@@ -20,7 +19,8 @@ from crow.acp.wire import (
     Update,
 )
 from crow.cli.answer_keys import Choice
-from crow.cli.chat.messages import LEAVING, Message, Outbox, Waiting, picture_mention
+from crow.cli.chat.commands import LEAVING, Commands
+from crow.cli.chat.messages import Message, Outbox, Waiting, picture_mention
 from crow.cli.chat.replay import Replay
 from crow.cli.chat.status_line import MODE, Status
 from crow.cli.interactive_client import AGENT, Answerer, RenderingClient
@@ -69,7 +69,7 @@ class Conversation(RenderingClient):
         super().__init__(renderer, answerer)
         self.status = Status()
         self.outbox = Outbox(view.changed)
-        self.commands: Sequence[AvailableCommand] = ()
+        self.commands = Commands()
         self.session = ""
         """Its id, once there is one."""
         self.has_happened = False
@@ -179,19 +179,22 @@ class Conversation(RenderingClient):
     def steers(self, text: str) -> bool:
         """Whether a message would be put into the running turn. A command would be no more than words there."""
         can_steer = self._agent is not None and self._agent.can_steer and not self._is_stopping
-        return self.is_running and can_steer and not self._is_command(text)
+        return self.is_running and can_steer and not self.commands.has(text)
 
     def as_mention(self, text: str) -> str:
         """The mention of a picture whose path is all of the text; empty if it is none."""
         return picture_mention(text, self._opening.cwd)
 
-    def _is_command(self, text: str) -> bool:
-        name = text.split(maxsplit=1)[0].removeprefix("/") if text.startswith("/") else ""
-        return any(command.name == name for command in self.commands)
-
     def leaves(self, text: str) -> bool:
         """Whether the person wants to leave, and says it as in other programs."""
-        return text.strip() in LEAVING and not self._is_command(text.strip())
+        return text.strip() in LEAVING and not self.commands.has(text.strip())
+
+    def refuses(self, text: str) -> bool:
+        """Whether a text is kept from the model, as it looks like a command that there is not; the person is told."""
+        refusal = self.commands.refusal(text)
+        if refusal:
+            self.renderer.mark("!", refusal, WARNING)
+        return bool(refusal)
 
     def submit(self, message: Message) -> None:
         """Sends a message now: as a prompt, or into the turn that runs; where neither can be, it is queued."""
@@ -259,7 +262,6 @@ class Conversation(RenderingClient):
             self._play(message)
 
     def _play(self, message: Message) -> None:
-        self.has_happened = True
         self._left_over.clear()
         self.outbox.begin_turn()
         self._turn = self._start(self._prompt(message))
@@ -278,6 +280,13 @@ class Conversation(RenderingClient):
             self.outbox.is_held = True
             self._end_turn()
             return
+        await self.commands.known_for(message.text)
+        if self.refuses(message.text):  # it was typed before the session was there
+            self._turn = None
+            self._view.give_back(message)
+            self._end_turn()
+            return
+        self.has_happened = True
         self.renderer.prompt(message.shown)
         self.renderer.begin_turn()
         is_refused = False
@@ -369,7 +378,7 @@ class Conversation(RenderingClient):
 
     def update(self, update: Update) -> None:
         if isinstance(update, AvailableCommandsUpdate):
-            self.commands = update.available_commands
+            self.commands.take(update)
             self._view.changed()
         self.status.take(update)
         if isinstance(update, Notice) and update.meta is not None:

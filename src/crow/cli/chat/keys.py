@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completion
 from prompt_toolkit.filters import Condition, Filter, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Window
 
 from crow.cli.answer_keys import TYPING
+from crow.cli.chat.completion import marked
 from crow.cli.chat.conversation import TWICE, Conversation
 from crow.cli.chat.messages import Message
 from crow.cli.chat.questions import ChatQuestions
@@ -56,8 +58,8 @@ class ChatKeys:
         is_empty = Condition(lambda: not self._buffer.text)
         has_menu = Condition(lambda: self._buffer.complete_state is not None)
         has_waiting = Condition(lambda: bool(self._conversation.outbox.waiting))
-        _bind(keys, lambda: self._interrupt(clears=True), "c-c", when=~is_searching)
-        _bind(keys, lambda: self._interrupt(clears=False), "escape", when=~is_searching)
+        _bind(keys, self._interrupt, "c-c", when=~is_searching)
+        _bind(keys, self._escape, "escape", when=~is_searching)
         _bind(keys, self._buffer.cancel_completion, "escape", when=has_menu & in_input)
         _bind(keys, self._leave, "c-d", when=is_empty | ~in_input)
         _bind(keys, self._conversation.change_mode, "s-tab")
@@ -114,10 +116,8 @@ class ChatKeys:
 
     def _enter(self) -> None:
         buffer = self._buffer
-        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-            buffer.complete_state = None  # what was chosen stays
-            if buffer.document.text_before_cursor.endswith("/"):
-                buffer.start_completion()  # a folder: what is in it
+        if (completion := self._offered) is not None:
+            self._complete(completion)
         elif buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             self._new_line()
@@ -132,6 +132,26 @@ class ChatKeys:
             self._send(self._conversation.submit)
         else:
             self._conversation.send_waiting()
+
+    @property
+    def _offered(self) -> Completion | None:
+        """What Enter takes in the place of what was typed; not of a command whose name is typed to its end."""
+        state = self._buffer.complete_state
+        if state is None:
+            return None
+        is_whole = any(state.original_document.text == completion.text.rstrip() for completion in state.completions)
+        return state.current_completion if is_whole or self._questions.rejecting is not None else marked(state)
+
+    def _complete(self, completion: Completion) -> None:
+        """A command that nothing can follow runs at once."""
+        buffer = self._buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is None:
+            buffer.apply_completion(completion)
+        buffer.complete_state = None  # what was chosen stays
+        if buffer.document.text_before_cursor.endswith("/"):
+            buffer.start_completion()  # a folder: what is in it
+        elif buffer.text == completion.text.rstrip() and self._questions.rejecting is None:
+            self._send(self._conversation.submit)
 
     def _new_line(self) -> None:
         self._buffer.newline(copy_margin=False)
@@ -148,6 +168,8 @@ class ChatKeys:
     def _send(self, send: Callable[[Message], None]) -> None:
         typed, attached = self._buffer.text.strip("\n"), self.attached
         text = self._conversation.as_mention(typed).rstrip() or typed
+        if self._conversation.refuses(text):
+            return
         self._buffer.reset(append_to_history=True)
         self.attached = ()
         send(Message(text, attached))
@@ -180,7 +202,18 @@ class ChatKeys:
 
     # --- stopping and leaving
 
-    def _interrupt(self, *, clears: bool) -> None:
+    def _escape(self) -> None:
+        """As Ctrl-C, but it never leaves while something is typed: it clears that, once nothing runs any longer."""
+        conversation = self._conversation
+        is_busy = self._unfolding.is_open or (conversation.is_running and not conversation.is_stopping)
+        if is_busy or not self._buffer.text:
+            self._interrupt()
+        elif not self._questions.take_back():
+            self._buffer.reset(append_to_history=True)
+            self._leaves_until = 0.0
+            self._changed()
+
+    def _interrupt(self) -> None:
         """Ends the smallest thing there is to end; when there is none, the second time leaves."""
         if self._unfolding.is_open:
             self._fold_or_unfold()
@@ -191,7 +224,7 @@ class ChatKeys:
         else:
             if self._conversation.is_running:
                 self._conversation.cancel()
-            elif clears and self._buffer.text:
+            elif self._buffer.text:
                 self._buffer.reset(append_to_history=True)
             self._leaves_until = time.monotonic() + TWICE
             asyncio.get_running_loop().call_later(TWICE, self._changed)
@@ -234,6 +267,8 @@ class ChatKeys:
         return "" if questions.takes_keys else TYPING
 
     def _hint_on_sending(self, *, is_steering: bool) -> str:
+        if self._offered is not None:
+            return "Enter: takes what is marked · Tab: the next"
         if self._buffer.complete_state is not None:
             return f"Enter: {'into' if is_steering else 'after'} this turn · Tab: completes"
         return "Enter: into this turn · Tab: after it" if is_steering else "Enter, Tab: after this turn"

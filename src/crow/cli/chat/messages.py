@@ -21,8 +21,6 @@ _LINES = re.compile(r"#(L\d+(?:-L?\d+)?)$", re.ASCII)
 _PUNCTUATION = ".,;:!?)]}'\""
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 LONGEST_PATH = 4096
-LEAVING = ("/exit", "/quit")
-"""What leaves the chat, unless the session has a command of that name."""
 
 
 def clean_lines(text: str) -> str:

@@ -127,6 +127,8 @@ class PlainChat:
             self._question.set_result(answer_with(choice, reason))
 
     def _send(self, text: str) -> None:
+        if self._conversation.refuses(text):
+            return
         is_steering = self._conversation.steers(text)
         if self._conversation.is_running:
             self._renderer.mark("i", "This goes into the turn." if is_steering else "This is sent after the turn.")

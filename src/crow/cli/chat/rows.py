@@ -21,6 +21,7 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
 
+from crow.cli.chat.completion import marked
 from crow.cli.chat.inline import InlineOutput
 from crow.cli.chat.keys import ChatKeys
 from crow.cli.chat.messages import Waiting
@@ -210,15 +211,15 @@ def _waits(entry: Waiting) -> str:
 
 def _menu_lines(state: CompletionState, width: int) -> list[tuple[str, str]]:
     """The completions around the chosen one, with what is said of them in a column of its own."""
-    chosen = state.complete_index or 0
+    taken, chosen = marked(state), state.complete_index or 0
     first = max(0, min(chosen - MENU_ROWS // 2, len(state.completions) - MENU_ROWS))
     shown = list(enumerate(state.completions))[first : first + MENU_ROWS]
     texts = [cut_start(completion.display_text, width - cells(INDENT)) for _, completion in shown]
     column = max(map(cells, texts))
     lines: list[tuple[str, str]] = []
-    for (number, completion), text in zip(shown, texts, strict=True):
+    for (_, completion), text in zip(shown, texts, strict=True):
         about = f"  {completion.display_meta_text}" if completion.display_meta_text else ""
-        style = "reverse" if number == state.complete_index else ""
+        style = "reverse" if completion is taken else ""
         lines.append((style, f"{INDENT}{text}{' ' * (column - cells(text))}{about}"))
     left = len(state.completions) - len(shown)
     return [*lines, ("dim", f"  … {left} more")] if left else lines
