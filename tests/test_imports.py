@@ -31,6 +31,7 @@ VOCABULARY = {
     "messages",
     "paths",
     "results",
+    "threads",
     "timeouts",
 }
 MAY_IMPORT: dict[str, set[str]] = {
@@ -342,6 +343,7 @@ FIRST_ROOMS = {
     "model",
     "paths",
     "session",
+    "threads",
     "timeouts",
     "visible",
 }

@@ -3,7 +3,8 @@ else.
 
 A call to a file system that no longer answers, such as that of a server that has gone, does not return, and nothing
 can end it. So each folder has few threads of its own to lose: whoever waits for one is told after a while, can be
-cancelled at any time, and nobody else's file work is held up. The threads keep no program from ending.
+cancelled at any time, and nobody else's file work is held up. The threads keep no program from ending. Where the
+system gives no thread, the event loop does the work itself.
 """
 
 import asyncio
@@ -13,11 +14,13 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from crow.errors import FileSystemSilent
 from crow.paths import shown
+from crow.threads import start_thread
 
 FILE_WORK_TIMEOUT = 30.0
 """Seconds that file work gets, the wait for a thread included, before whoever wants it is told of the silence."""
@@ -64,7 +67,13 @@ class Disk:
             if self._threads == self._most:
                 return
             self._threads += 1
-        _on_a_thread(self._work)
+        if _on_a_thread(self._work):
+            return
+        with self._lock:
+            if self._threads > 1:  # another one of the folder's has it, once it is free
+                self._threads -= 1
+                return
+        self._work()
 
     def _work(self) -> None:
         while (wanted := self._next()) is not None:
@@ -131,14 +140,16 @@ def silence_of(folder: str) -> FileSystemSilent:
 _idle: list["SimpleQueue[Callable[[], None]]"] = []
 
 
-def _on_a_thread(work: Callable[[], None]) -> None:
-    """Runs work on a thread that is idle, or on a new one."""
+def _on_a_thread(work: Callable[[], None]) -> bool:
+    """Runs work on a thread that is idle, or on a new one; False if the system gives none."""
     try:
         jobs = _idle.pop()
     except IndexError:
         jobs = SimpleQueue[Callable[[], None]]()
-        threading.Thread(target=_serve, args=(jobs,), name="crow-disk", daemon=True).start()
+        if start_thread(partial(_serve, jobs), "crow-disk") is None:
+            return False
     jobs.put(work)
+    return True
 
 
 def _serve(jobs: "SimpleQueue[Callable[[], None]]") -> None:

@@ -124,6 +124,33 @@ def test_a_session_that_begins_on_a_full_disk_is_stored_once_there_is_room(open_
     assert [event.sent for event in events if isinstance(event, UserSaid)] == [(SentText("one"),), (SentText("two"),)]
 
 
+def test_what_is_acknowledged_once_there_is_room_survives_a_kill(open_editor, small_disk):
+    crow = on_small_disk(open_editor, small_disk)
+    fill_up(small_disk / "filler")
+    crow.new_session()
+    crow.prompt("one")
+    (small_disk / "filler").unlink()
+    assert crow.prompt("two") == {"stopReason": "end_turn"}
+    crow.process.kill()
+    events = with_store(small_disk, lambda store: store.events(crow.session_id))
+    assert [event.sent for event in events if isinstance(event, UserSaid)] == [(SentText("one"),), (SentText("two"),)]
+
+
+@pytest.mark.parametrize("number", [0, -1, -(2**31)])
+def test_a_damaged_layout_number_costs_the_store_and_no_session(open_editor, number):
+    first = open_editor(script=HELLO)
+    first.new_session()
+    first.prompt("one")
+    first.close()
+    with closing(sqlite3.connect(first.home / "sessions.db", isolation_level=None)) as store:
+        store.execute(f"PRAGMA user_version = {number}")
+    crow = open_editor(folder=first.folder, capabilities=NOTICES)
+    crow.new_session()
+    assert crow.prompt("two") == {"stopReason": "end_turn"}
+    assert "it is damaged" in crow.notices[0]
+    assert "it is damaged" in crow.start("session/list").error().message
+
+
 def test_a_session_that_lives_is_joined_though_the_disk_is_full(open_editor, small_disk):
     owner = on_small_disk(open_editor, small_disk)
     session = owner.new_session()

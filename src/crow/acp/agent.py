@@ -70,17 +70,27 @@ class LazyHost:
         self.attached_routes: Mapping[str, Route] = {}
         """What else other processes may ask for, on this one's socket."""
         self._host: Host | None = None
+        self._has_pool = False
 
     def get(self) -> "Host":
         if self._host is None:
             from crow.acp.host import Host
 
+            self.use_pool()
             self._host = Host(self.home, self.environ, self._serve_attached, outlives_clients=self.outlives_clients)
             self._host.uses_web = self.uses_web
         return self._host
 
     def _serve_attached(self, on_initialize: "OnInitialize") -> "Agent":
         return Agent(self, on_initialize, self.attached_routes)
+
+    def use_pool(self) -> None:
+        """Gives the event loop threads that it can do without."""
+        from crow.threads import Pool
+
+        if not self._has_pool:
+            self._has_pool = True
+            asyncio.get_running_loop().set_default_executor(Pool(thread_name_prefix="crow"))
 
     @property
     def is_made(self) -> bool:
@@ -238,6 +248,7 @@ class Agent:
     def _load_sessions(self) -> None:
         """In a thread; what the client sends meanwhile waits its turn, and the event loop is free."""
         if self._connection is not None and not self._host.is_made:
+            self._host.use_pool()
             loading = asyncio.get_running_loop().run_in_executor(None, _import_sessions)
             self._connection.hold_until(loading)
 

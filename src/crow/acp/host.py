@@ -8,7 +8,6 @@ time, and ends with its last face.
 import asyncio
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +34,7 @@ from crow.session.faces.after_takeover import Seen
 from crow.session.session import Session
 from crow.store.base import SessionEntry
 from crow.store.store import open_store
+from crow.threads import start_thread
 from crow.workspace.atomic import remove_temporary
 from crow.workspace.output_folder import remove_left_behind
 from crow.workspace.processes import ForkServer
@@ -325,4 +325,4 @@ class Host:
                 remove_temporary(path)
 
         # A thread of its own that nobody waits for: a file system may hang.
-        threading.Thread(target=remove, daemon=True).start()
+        start_thread(remove, "crow-sweep")

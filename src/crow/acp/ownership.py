@@ -8,8 +8,8 @@ import asyncio
 import logging
 import os
 import socket
-import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from crow.acp.jsonrpc import being_released
 from crow.errors import CrowError
 from crow.session.session import Session
 from crow.store.base import SessionStore
+from crow.threads import start_thread
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class Ownership:
                 logger.warning("nobody can attach: %s", error)
                 await store.withdraw_socket()
             # A thread of its own that nobody waits for.
-            threading.Thread(target=remove_dead_sockets, args=(os.path.dirname(path),), daemon=True).start()
+            start_thread(partial(remove_dead_sockets, os.path.dirname(path)), "crow-sockets")
         except CrowError as error:
             logger.warning("nobody can attach: %s", error)
 

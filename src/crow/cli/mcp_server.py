@@ -22,6 +22,7 @@ from crow.mcp.serving.file_editor import ADVICE
 from crow.mcp.serving.server import CrowServer
 from crow.policy.rule_policy import judge_in
 from crow.results import ToolKind
+from crow.threads import Pool
 from crow.tools.web import HostVerdict, JudgeHost, WebFetch, WebSearch
 from crow.workspace.output_folder import outputs_folder
 from crow.workspace.processes import ForkServer
@@ -35,6 +36,7 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
     settings = load_settings(folder)
 
     async def serve_and_leave() -> int:
+        asyncio.get_running_loop().set_default_executor(Pool(thread_name_prefix="crow"))
         fork_server = ForkServer()
         server = CrowServer(_options(arguments, settings, folder, fork_server))
 

@@ -94,8 +94,13 @@ class _LateFileHandler(logging.Handler):
             return
         line = self.format(record).encode("utf-8", "backslashreplace") + b"\n"
         if self._writer is None:
-            self._writer = threading.Thread(target=self._write_lines, name="crow-log", daemon=True)
-            self._writer.start()
+            writer = threading.Thread(target=self._write_lines, name="crow-log", daemon=True)
+            try:
+                writer.start()
+            except RuntimeError:  # the system gives no thread just now
+                self._write(line)
+                return
+            self._writer = writer
         self._taken += 1
         self._lines.put(line)
 

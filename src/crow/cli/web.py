@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import os
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -202,7 +201,11 @@ def show_link(given: "GivenLink", *, open_it: bool) -> None:
         _print_code(given.link)
     print("The link is good once, for ten minutes; `crow web` prints another.", file=sys.stderr)
     if open_it:
-        threading.Thread(target=_open_in_browser, args=[given.link], daemon=True).start()
+        from functools import partial
+
+        from crow.threads import start_thread
+
+        start_thread(partial(_open_in_browser, given.link), "crow-browser")
 
 
 def web_socket_address(origin: str) -> str:

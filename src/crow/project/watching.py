@@ -10,8 +10,10 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from crow.disk import network_file_system
+from crow.threads import start_thread
 
 PAUSE = 0.2
 """Seconds between two readings: a folder in which files are written all the time costs little."""
@@ -167,7 +169,9 @@ def _opened() -> _Inotify | None:
     if descriptor < 0:
         return None
     kernel = _Inotify(_ctypes.call_function, descriptor, add, remove)
-    threading.Thread(target=_read, args=(kernel,), name="crow-watch", daemon=True).start()
+    if start_thread(partial(_read, kernel), "crow-watch") is None:
+        os.close(descriptor)
+        return None
     return kernel
 
 

@@ -156,8 +156,8 @@ class MemoryArchive:
 
 
 class DeferredLog:
-    """The log of a session that the store does not take yet: nobody waits for the store, and the last changes to files
-    are in memory for an undo."""
+    """The log of a session that the store does not take yet: each attempt is waited for, so that what is acknowledged
+    once there is room is stored, but its failure is none. The last changes to files are in memory for an undo."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -176,8 +176,16 @@ class DeferredLog:
         stored = self._log.store_all(full=full, within=within)
         if self.recent is None:
             return stored
-        stored.add_done_callback(self._forget_if_stored)
-        return self.recent.store_all()
+        tried = asyncio.get_running_loop().create_future()
+
+        def settle(stored: "asyncio.Future[None]") -> None:
+            if not stored.cancelled() and stored.exception() is None:
+                self.recent = None
+            if not tried.done():
+                tried.set_result(None)
+
+        stored.add_done_callback(settle)
+        return tried
 
     async def release(self) -> None:
         try:
@@ -185,10 +193,6 @@ class DeferredLog:
         except StorageFailed:
             if self.recent is None:
                 raise  # else it was said when the session began
-
-    def _forget_if_stored(self, stored: "asyncio.Future[None]") -> None:
-        if not stored.cancelled() and stored.exception() is None:
-            self.recent = None
 
 
 class DeferredArchive:

@@ -237,6 +237,8 @@ def _version_in(connection: sqlite3.Connection, path: str, known: int, tried: st
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise not_ours(path, tried)
     found = _pragma(connection, "user_version")
+    if found < 1:
+        raise damaged(path, tried)
     if found > known:
         raise written_by_a_newer_crow(path, found, known, tried)
     return found
@@ -244,7 +246,9 @@ def _version_in(connection: sqlite3.Connection, path: str, known: int, tried: st
 
 def _connect(path: str, options: str, lock_timeout: float) -> sqlite3.Connection:
     """`options` are those of a `file:` address."""
-    return sqlite3.connect(file_address(path, options), uri=True, timeout=lock_timeout, isolation_level=None)
+    # Used by one thread after the other: the event loop's does the work while the system gives no other.
+    address = file_address(path, options)
+    return sqlite3.connect(address, uri=True, timeout=lock_timeout, isolation_level=None, check_same_thread=False)
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:

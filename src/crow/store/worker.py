@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from crow.disk import settle
 from crow.errors import StorageFailed, StoreSilent
+from crow.threads import start_thread
 
 T = TypeVar("T")
 
@@ -20,6 +21,7 @@ POLL_INTERVAL = 1.0
 
 class Worker:
     """The thread starts with the first job. It does not keep the program alive: whoever needs its work waits for it.
+    While the system gives no thread, jobs are done at once, by whoever brings them.
 
     A file system that no longer answers holds the thread for as long as it likes. Whoever waits gets an error then;
     the jobs stay, and are done once it answers.
@@ -30,7 +32,7 @@ class Worker:
         self._silence = silence
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._stopped = False
+        self._used = self._stopped = False
         self._waited_for: set[asyncio.Future[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._done = 0
@@ -43,7 +45,7 @@ class Worker:
 
     @property
     def works(self) -> bool:
-        return self._thread is not None and not self._stopped
+        return self._used and not self._stopped
 
     def run(self, job: Callable[[], T], within: float | None = None) -> "asyncio.Future[T]":
         """Done when the job is, with its result or its exception. Jobs are done in the order in which they came.
@@ -55,9 +57,12 @@ class Worker:
         if self._stopped:
             future.set_exception(StorageFailed("Sessions are no longer kept: Crow is ending."))
             return future
+        self._used = True
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
+            self._thread = start_thread(self._work, self._name)
+        if self._thread is None:
+            settle(future, loop, job)
+            return future
         self._watch(future, loop)
         if within is not None:
             timer = loop.call_later(within, self._give_up, future)

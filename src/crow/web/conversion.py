@@ -9,6 +9,7 @@ import sys
 import msgspec
 
 from crow.errors import WebError
+from crow.threads import MAKE_ROOM, NO_MORE
 from crow.timeouts import timeout
 from crow.web.conversion_job import Converted, Job
 
@@ -32,15 +33,18 @@ async def convert_page(job: Job, content: bytes, seconds: float = CONVERSION_TIM
 
 async def _ask(job: Job, content: bytes, seconds: float) -> Converted | None:
     """The answer of the process; None if there is none in time, or none that makes sense."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-m", "crow.web.conversion_process"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        cwd="/",
-        env={},
-        limit=2**16,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-m", "crow.web.conversion_process"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            limit=2**16,
+        )
+    except (BlockingIOError, RuntimeError):  # the second: Python 3.11 waits for each child on a thread
+        raise WebError(f"The page could not be converted: {NO_MORE}.", remedy=MAKE_ROOM) from None
     assert process.stdin  # noqa: S101 -- asked for above
     assert process.stdout  # noqa: S101 -- the same
     try:

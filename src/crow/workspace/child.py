@@ -7,6 +7,8 @@ import signal
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from crow.errors import WorkspaceError
+from crow.threads import MAKE_ROOM, NO_MORE
 from crow.timeouts import timeout_at
 
 _STEP = 256 * 1024
@@ -83,6 +85,10 @@ async def _start(argv: Sequence[str], cwd: str, leash: int, passed: Sequence[int
     )
     try:
         return await asyncio.shield(starting)
+    except (BlockingIOError, RuntimeError):  # the second: Python 3.11 waits for each child on a thread
+        raise WorkspaceError(
+            f"{os.path.basename(argv[0])} could not be started: {NO_MORE}.", remedy=MAKE_ROOM
+        ) from None
     except asyncio.CancelledError:
         # asyncio would end the shell alone, while the program may be running already.
         with contextlib.suppress(OSError):

@@ -58,12 +58,15 @@ class ForkServer:
         OSError if it cannot be started.
         """
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as on_failure:
+            on_failure.enter_context(ours)
             self._hand_over(theirs.fileno(), *streams)
+            on_failure.pop_all()
         supervised = Supervised(ours)
         try:
             async with timeout(START_TIMEOUT):
-                await asyncio.get_running_loop().sock_sendall(ours, supervisor.encode_request(request))
+                with contextlib.suppress(ConnectionError):  # it has said by then why there is nobody to read it
+                    await asyncio.get_running_loop().sock_sendall(ours, supervisor.encode_request(request))
                 await supervised.started()
         except TimeoutError:
             supervised.close()
@@ -83,7 +86,8 @@ class ForkServer:
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as on_failure:
+            on_failure.enter_context(ours)
             # Nothing of the agent's is handed on: neither its standard streams nor its folder nor its keys.
             self._process = subprocess.Popen(  # noqa: S603 -- our own file
                 [sys.executable, "-I", "-S", supervisor.__file__],
@@ -94,6 +98,7 @@ class ForkServer:
                 env={name: os.environ[name] for name in _KEPT_FOR_PYTHON if name in os.environ},
                 start_new_session=True,
             )
+            on_failure.pop_all()
         ours.setblocking(False)  # noqa: FBT003 -- the method takes it so
         self._control = ours
         return ours

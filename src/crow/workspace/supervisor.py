@@ -96,20 +96,26 @@ def serve(control: socket.socket) -> None:
             message, descriptors, _, _ = socket.recv_fds(control, 1, 4)
             agent_is_there = bool(message)
             if len(descriptors) in (2, 4):
-                supervisors.add(_fork_supervisor(control, *descriptors))
+                supervisors.update(_fork_supervisor(control, *descriptors))
         for pid, status in reaped():
             supervisors.discard(pid)
             if status != 0:  # it was killed: whatever it watched is ours now
                 kill_all(supervisors)
 
 
-def _fork_supervisor(control: socket.socket, link: int, *streams: int) -> int:
+def _fork_supervisor(control: socket.socket, link: int, *streams: int) -> list[int]:
+    """Empty if the system gives no further process."""
     for descriptor in (link, *streams):
         os.set_inheritable(descriptor, False)  # noqa: FBT003 -- the function takes it so
-    if pid := os.fork():
+    try:
+        pids = [os.fork()]
+    except OSError as error:
+        os.write(link, b"failed %d\n" % (error.errno or 1))
+        pids = []
+    if pids != [0]:
         for descriptor in (link, *streams):
             os.close(descriptor)
-        return pid
+        return pids
     status = 1
     try:
         control.close()

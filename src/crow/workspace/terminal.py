@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import shown
+from crow.threads import MAKE_ROOM, NO_MORE
 from crow.timeouts import timeout
 from crow.workspace.base import COLUMNS, TAKES_INPUT, TerminalExit, TerminalOutput
 from crow.workspace.failures import led_elsewhere, reason
@@ -72,6 +73,8 @@ class LocalCommands:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise WorkspaceError(f"{led_elsewhere(cwd).message} The command was not started.") from None
+            if error.errno == errno.EAGAIN:
+                raise WorkspaceError(f"The command could not be started: {NO_MORE}.", remedy=MAKE_ROOM) from None
             raise WorkspaceError(f"The command could not be started in {shown(cwd)}: {reason(error)}.") from None
         return terminal
 
@@ -107,13 +110,13 @@ class LocalTerminal:
 
     async def start(self, fork_server: ForkServer, request: Request) -> None:
         try:
+            self._recording.start()
             self._process = await fork_server.run(request, *self._channel.given)
         except BaseException:
             self._channel.close()
             self._recording.stop()
             raise
         self._channel.start()
-        self._recording.start()
         self._ended = asyncio.get_running_loop().create_task(self._follow(self._process))
 
     @property

@@ -5,14 +5,15 @@ What is kept of it is the business of `terminal_buffer.py`. A flood costs what r
 
 import asyncio
 import contextlib
+import errno
 import os
 import select
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from crow.threads import start_thread
 from crow.workspace import terminal_text as texts
 from crow.workspace.kept_output import KeptOutput
 from crow.workspace.output_folder import OutputFolder
@@ -50,10 +51,13 @@ class Recording:
         self._orders, self._orderer = os.pipe()
         self._drained = asyncio.Event()
         self._stopped = False
-        self._thread = threading.Thread(target=self._run, name="crow-terminal", daemon=True)
+        self._is_started = False
 
     def start(self) -> None:
-        self._thread.start()
+        """OSError if the system gives no thread."""
+        if start_thread(self._run, "crow-terminal") is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self._is_started = True
 
     async def drain(self) -> None:
         """Returns when all that had been written by now has been read."""
@@ -66,7 +70,7 @@ class Recording:
             return
         self._order(b"s")
         self._stopped = True
-        if self._thread.ident is None:
+        if not self._is_started:
             for descriptor in (self._output, self._orders):
                 os.close(descriptor)
             self.kept.close()

@@ -17,6 +17,7 @@ from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.lines import LineStream, Writer
 from crow.mcp.using.server_errors import ServerFailed
+from crow.threads import MAKE_ROOM, NO_MORE
 from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace.processes import ForkServer, Supervised
@@ -179,6 +180,8 @@ async def start_program(
 
 
 def _could_not_start(error: OSError, command: str) -> ServerFailed:
+    if error.errno == errno.EAGAIN:
+        return ServerFailed(f"`{one_line(command)}` could not be started: {NO_MORE}", remedy=MAKE_ROOM)
     reason = "it is no program" if error.errno == errno.ENOEXEC else os.strerror(error.errno or 0).lower()
     return ServerFailed(f"`{one_line(command)}` could not be started: {reason}", lasting=True)
 
