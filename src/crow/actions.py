@@ -22,6 +22,8 @@ class Deed(msgspec.Struct, frozen=True):
     """A shell line that would be run; the policy parses it."""
     cwd: str = ""
     """Where it would be run: resolved, absolute."""
+    beside: tuple[str, ...] = ()
+    """The shell lines of the session that still run, in the background for example."""
     host: str = ""
     """A host that would be asked over the network."""
     digest: str = ""

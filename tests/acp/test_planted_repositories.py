@@ -18,6 +18,7 @@ def rules(*commands: str) -> str:
     return "\n".join(entries)
 
 
+FOLLOWING = rules("git switch *", "git status *", "cat *")
 GIT_RULES = rules("git *", "git status *", "git log *", "git status", "cd *")
 
 
@@ -185,6 +186,64 @@ def test_a_repository_that_a_line_would_add_is_not_obeyed(scene):
     crow.prompt("go")
     assert not fired.exists(), "the planted program ran"
     assert len(crow.permissions) == len(lines) + 1
+
+
+SWITCHING = [
+    "git switch evil",
+    "git switch -q evil && git status",
+    "git checkout -q evil && git diff",
+    "git merge -q evil && git status",
+    "git rebase evil",
+    "git cherry-pick evil",
+    "git reset -q --hard evil && git status",
+    "git restore --source evil --staged --worktree . && git status",
+    "git stash pop && git status",
+    "git read-tree evil && git status",
+    "git co -q evil && git status",
+]
+
+
+def test_a_commit_that_calls_an_ignored_repository_a_submodule_is_not_checked_out(scene):
+    """Git looks into it from then on. The folder that it lies in is one that nobody would search."""
+    commands = dict.fromkeys(part for line in SWITCHING for part in line.split(" && "))
+    crow, fired = scene(reply(*map(run, SWITCHING), run("git status")), config=rules(*commands))
+    planted = crow.workspace / "node_modules/x"
+    git(crow.workspace, "config", "alias.co", "checkout")
+    plant_nested(planted, fired)
+    git(planted, "-c", "core.fsmonitor=", "commit", "-q", "--allow-empty", "-m", "first")
+    commit = (planted / ".git" / (planted / ".git/HEAD").read_text().removeprefix("ref: ").strip()).read_text().strip()
+    (crow.workspace / ".gitignore").write_text("node_modules/\n")
+    git(crow.workspace, "add", ".gitignore")
+    git(crow.workspace, "commit", "-q", "-m", "ignored")
+    git(crow.workspace, "branch", "before")
+    git(crow.workspace, "update-index", "--add", "--cacheinfo", f"160000,{commit},node_modules/x")
+    git(crow.workspace, "commit", "-q", "-m", "a submodule")
+    git(crow.workspace, "branch", "evil")
+    git(crow.workspace, "-c", "core.fsmonitor=", "reset", "-q", "--hard", "before")
+    fired.unlink(missing_ok=True)
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists(), "the planted program ran"
+    assert [request["toolCall"]["title"] for request in crow.permissions] == SWITCHING
+
+
+def test_a_link_that_a_branch_brings_is_not_followed(scene, tmp_path):
+    """Judged before the branch is there, its path leads nowhere outside."""
+    lines = ["git switch -q evil && cat l/id", "git switch -q evil | cat - l/id", "cat l/id | git switch -q evil"]
+    crow, _ = scene(reply(*map(run, lines)) + reply(run("git switch -q evil && git status")), config=FOLLOWING)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/id").write_text("THE KEY\n")
+    git(crow.workspace, "branch", "main-line")
+    (crow.workspace / "l").symlink_to(tmp_path / "outside")
+    git(crow.workspace, "add", "l")
+    git(crow.workspace, "commit", "-q", "-m", "a link")
+    git(crow.workspace, "branch", "evil")
+    git(crow.workspace, "reset", "-q", "--hard", "main-line")
+    crow.new_session()
+    crow.prompt("go")
+    assert [request["toolCall"]["title"] for request in crow.permissions] == lines
+    assert "THE KEY" not in str(crow.model_requests())
+    assert (crow.workspace / "l").is_symlink(), "the last line went"
 
 
 def test_git_in_a_worktree_and_in_a_folder_of_a_repository_goes(scene, tmp_path):

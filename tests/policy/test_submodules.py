@@ -7,6 +7,7 @@ import pytest
 
 from crow.policy import submodules
 from tests.policy.support import Workshop, allow, word
+from tests.support.work import lines_run
 
 RULES = [allow(command) for command in ("git *", "git checkout *", "git pull", "npm test *", "git clone *", "ls *")]
 
@@ -60,10 +61,13 @@ def test_covered_if_it_adds_nothing_of_the_repository(project, line):
     assert judged(project, line) == "allow"
 
 
-@pytest.mark.parametrize("line", ["npm test && git add -A", "ls; git add .", "git clone https://a.b/c && git add ."])
+@pytest.mark.parametrize(
+    "line", ["npm test && git add -A", "npm test | git add .", "git clone https://a.b/c && git add ."]
+)
 def test_what_another_program_may_have_brought_is_not_added(project, line):
     assert judged(project, line) == "ask"
     assert judged(project, line.partition("git add")[0] + "git status") == "allow"
+    assert judged(project, f"ls; {line.partition('git add')[1]} .") == "allow"
 
 
 def test_a_true_submodule_is_no_other_repository(project):
@@ -84,8 +88,54 @@ def test_a_large_project_is_not_searched_to_its_end(project, monkeypatch):
     assert judged(project, "git add src/app.py") == "allow"
     Path(project.root, ".gitignore").write_text("node_modules/\n")
     assert judged(project, "git add -A") == "allow"
+    assert judged(project, "git checkout main") == "ask", "a branch may have an entry of any name"
     Path(project.root, ".gitignore").write_text("node_modules/\n!node_modules/1\n")
     assert judged(project, "git add -A") == "ask"
+
+
+@pytest.mark.parametrize("nested", ["", "!node_modules\n", "*.log\n"])
+def test_what_a_folder_brings_back_is_searched(project, nested):
+    Path(project.root, ".gitignore").write_text("node_modules/\n")
+    plant(f"{project.root}/src/deep/node_modules/x")
+    Path(project.root, "src/.gitignore").write_text(nested)
+    found = "ask" if "!" in nested else "allow"
+    assert judged(project, "git add -A") == found
+    assert judged(project, "git add src/deep") == found
+    assert judged(project, "git add -A src && git commit -am x") == found
+
+
+SWITCHING = """\
+git checkout main
+git pull
+git pull --rebase
+git -P checkout main
+git add -f .
+git add --force src
+git stash
+git co main
+git bisect start
+git read-tree main
+git unheard-of
+"""
+
+
+@pytest.mark.parametrize("line", SWITCHING.splitlines())
+def test_an_ignored_folder_holds_no_repository(project, line):
+    """The commit that is checked out may call it a submodule."""
+    Path(project.root, ".gitignore").write_text("node_modules/\n")
+    policy = project.policy(allow(line))
+    assert word(policy.judge(project.line(line))) == "allow"
+    plant(f"{project.root}/src/node_modules/x")
+    assert word(policy.judge(project.line(line))) == "ask"
+    assert judged(project, "git status && git add -A && git commit -m x") == "allow"
+
+
+def test_the_project_is_searched_once_for_a_line(project):
+    for number in range(1000):
+        Path(project.root, f"node_modules/{number}").mkdir(parents=True)
+    once = lines_run(lambda: judged(project, "git checkout main"))
+    often = lines_run(lambda: judged(project, "; ".join(["git checkout main"] * 20)))
+    assert often < 3 * once
 
 
 @pytest.mark.parametrize("name", ["index", "commondir"])

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from crow.policy.brought_files import opened_word
 from crow.policy.git_commands import changes_index
 from crow.policy.path_words import Budget, ExecutionContext, why_path_forbidden
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, PASS_WORDS_ON, RUNNERS, program
 from crow.policy.repositories import why_repository_untrusted
-from crow.policy.submodules import why_submodule_untrusted, why_untracked_repository
+from crow.policy.submodules import why_submodule_untrusted
 from crow.policy.wildcard import is_same_anywhere, why_not_inert, why_not_listed, why_not_plain
 
 
@@ -46,8 +47,10 @@ class CommandContext(msgspec.Struct):
     folders: list[str]
     """Where it may be running: where the line began, and where a `cd` may have led."""
     budget: Budget
-    after_others: bool = False
-    """Another program than git runs before it in the line, and may bring a repository."""
+    brings_files: str = ""
+    """A command that runs before it or at the same time, and may create or replace files; empty if there is none."""
+    brings_repository: bool = False
+    """Whether one of those commands may bring a repository."""
 
 
 def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: CommandContext) -> str | None:
@@ -64,6 +67,8 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     first = len(pattern.words)
     if reason := _leaves_program_open(words, first) or _why_star_does_not_cover(words, first, context.folders):
         return reason
+    if context.brings_files and (word := opened_word(words, max(first, 1), context.folders[0])):
+        return f"`{word}` may be something else once `{context.brings_files}` has run"
     for word in words[max(first, 1) :]:
         if reason := why_path_forbidden(word, context.execution, context.folders, context.budget, obeyed):
             return reason
@@ -90,9 +95,9 @@ def _obeys_submodule(words: tuple[str, ...], folder: str, context: CommandContex
         return why
     if not changes_index(words):
         return None
-    if context.after_others:
+    if context.brings_repository:
         return "it could add a repository that something before it in the line has brought, and git would obey that"
-    return why_untracked_repository(folder, words)
+    return context.execution.search.why_untracked_repository(folder, words)
 
 
 def _means_another(pattern: CommandPattern, folders: Sequence[str]) -> str | None:

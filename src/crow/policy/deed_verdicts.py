@@ -166,7 +166,7 @@ def _judge_command(deed: Deed, situation: Situation) -> Verdict:
         verdict = _hit_verdict(revealed, denying, asking)
         if isinstance(verdict, Deny) or (verdict is not None and not refused):
             return verdict
-    execution = ExecutionContext(situation.roots, situation.private, deed.cwd or situation.roots[0])
+    execution = ExecutionContext(situation.roots, situation.private, deed.cwd or situation.roots[0], deed.beside)
     why = ""
     allowing = _allowing(deed.tool, Aspect.TERMINAL, situation)
     if whole := next((ready for ready in allowing if ready.whole_tool), None):

@@ -11,6 +11,7 @@ import msgspec
 from crow.paths import is_inside
 from crow.policy.paths import is_protected, is_secret
 from crow.policy.repositories import is_in_another_repository
+from crow.policy.submodules import RepositorySearch
 
 _URL = re.compile(r"(?:--?[A-Za-z-]+=)?(?P<folder>(?:https?|wss?):)//[^\s]*")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
@@ -27,6 +28,9 @@ class ExecutionContext(msgspec.Struct, frozen=True):
     roots: tuple[str, ...]
     private: tuple[str, ...]
     cwd: str
+    beside: tuple[str, ...] = ()
+    """Lines that run at the same time."""
+    search: RepositorySearch = msgspec.field(default_factory=RepositorySearch)
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.roots)

@@ -67,6 +67,8 @@ class PlainCommand(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
     inputs: tuple[str, ...] = ()
     """Files that it would read as its standard input."""
+    is_piped: bool = False
+    """Whether it runs at the same time as the next command, which reads what it prints."""
 
 
 def read_plain(line: str) -> tuple[PlainCommand, ...]:
@@ -116,7 +118,7 @@ class _Reader:
             if separator := self._take(_SEPARATOR):
                 if self._words or separator[0] != "\n":
                     wants_more = separator[0] not in ("\n", ";")
-                    self._end_command()
+                    self._end_command(is_piped=separator[0] == "|")
             elif self._take(_INPUT):
                 self._inputs.append(self._word())
             else:
@@ -127,10 +129,10 @@ class _Reader:
         elif wants_more:
             raise NotPlain("a separator with nothing after it")
 
-    def _end_command(self) -> None:
+    def _end_command(self, *, is_piped: bool = False) -> None:
         if not self._words:
             raise NotPlain("an empty command")
-        self.commands.append(PlainCommand(tuple(self._words), tuple(self._inputs)))
+        self.commands.append(PlainCommand(tuple(self._words), tuple(self._inputs), is_piped))
         self._words, self._inputs = [], []
 
     def _word(self) -> str:

@@ -8,11 +8,12 @@ down to it is asked about.
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
+from crow.policy.brought_files import may_bring_files
 from crow.policy.commands import CommandContext, CommandPattern, why_not_covered
 from crow.policy.git_commands import is_git_alone
 from crow.policy.grammar import Word, Words, read_all
@@ -53,13 +54,73 @@ def coverage(line: str, patterns: Sequence[CommandPattern], execution: Execution
     """For each command of the line the number of the pattern that covers it; NotCovered if there is one without."""
     if not execution.contains(execution.cwd):
         raise NotCovered("It would run outside the workspace.")
-    context = CommandContext(execution, [execution.cwd], Budget())
-    covering: list[int] = []
-    for command in read_line(line):
-        covering.append(_covering(command, patterns, context))
-        context.folders = _folders_after(command, context.folders)
-        context.after_others = context.after_others or not is_git_alone(command.words)
+    commands = read_line(line)
+    covering = _coverage(commands, patterns, execution, execution.beside)
+    if execution.beside and any(may_bring_files(command.words) for command in commands):
+        _check_beside(line, patterns, execution)
     return covering
+
+
+def _coverage(
+    commands: Sequence[PlainCommand],
+    patterns: Sequence[CommandPattern],
+    execution: ExecutionContext,
+    beside: Sequence[str],
+) -> list[int]:
+    """`beside` are the lines that may bring files meanwhile."""
+    context = CommandContext(execution, [execution.cwd], Budget())
+    for other in beside:
+        _bring(context, _words_of(other))
+    context.brings_repository = False  # a server that runs in the background would stop every `git add`
+    covering: list[int] = []
+    for pipeline in _pipelines(commands):
+        before = context.brings_files, context.brings_repository
+        for command in pipeline:
+            context.brings_files, context.brings_repository = before
+            _bring(context, [other.words for other in pipeline if other is not command])
+            covering.append(_covering(command, patterns, context))
+            context.folders = _folders_after(command, context.folders)
+        _bring(context, [command.words for command in pipeline])
+    return covering
+
+
+def _bring(context: CommandContext, commands: Sequence[tuple[str, ...]]) -> None:
+    """Notes what the commands may bring to those that run beside and after them."""
+    for words in commands:
+        if may_bring_files(words):
+            context.brings_files = context.brings_files or shlex.join(words[:2])
+            context.brings_repository = context.brings_repository or not is_git_alone(words)
+
+
+def _words_of(line: str) -> list[tuple[str, ...]]:
+    try:
+        return [command.words for command in read_line(line)]
+    except NotCovered:
+        return [(line,)]  # what it runs is not known, and so may bring anything
+
+
+def _check_beside(line: str, patterns: Sequence[CommandPattern], execution: ExecutionContext) -> None:
+    """NotCovered if a line that runs already, and that rules covered, would not be covered beside this one."""
+    for other in execution.beside:
+        try:
+            commands = read_line(other)
+            _coverage(commands, patterns, execution, ())
+        except NotCovered:
+            continue  # the person allowed it as it is
+        try:
+            _coverage(commands, patterns, execution, (line,))
+        except NotCovered as found:
+            raise NotCovered(f"`{other}` still runs. {found}") from None
+
+
+def _pipelines(commands: Sequence[PlainCommand]) -> Iterator[list[PlainCommand]]:
+    """The commands that run at the same time."""
+    together: list[PlainCommand] = []
+    for command in commands:
+        together.append(command)
+        if not command.is_piped:
+            yield together
+            together = []
 
 
 def _covering(command: PlainCommand, patterns: Sequence[CommandPattern], context: CommandContext) -> int:

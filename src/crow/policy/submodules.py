@@ -4,7 +4,8 @@ there, which names programs to run.
 
 A true submodule keeps its configuration in the `.git` of the repository that it belongs to, where nothing is written
 unasked. So the index is searched for those that do not; it is read once for each of its states. A command that changes
-the index may make a submodule of any repository that lies in the project: before one, the folders are searched.
+the index may make a submodule of any repository that lies in the project, in folders that git ignores too: a commit may
+have an entry of any name. Before one, the folders are searched.
 """
 
 import os
@@ -13,7 +14,7 @@ from functools import lru_cache
 
 from crow.paths import is_inside
 from crow.policy.base import names
-from crow.policy.git_commands import git_words
+from crow.policy.git_commands import git_words, takes_ignored
 from crow.policy.repositories import common_directory, read_start, repository_of, target_of_git_file
 
 _GITLINK = b"\x00\x00\xe0\x00"
@@ -24,11 +25,11 @@ _LONGEST_NAME = 4096
 _LARGEST = 32 * 1024 * 1024
 _MOST_FOUND = 500
 _DEEPEST = 5
-_MOST_FOLDERS = 2_000
-_MOST_ENTRIES = 20_000
+_MOST_FOLDERS = 4_000
+_MOST_ENTRIES = 40_000
 _LARGEST_IGNORE = 20_000
 _DEPENDENCIES = names("node_modules .venv venv target __pycache__ .tox .nox .mypy_cache .next dist build")
-"""Folders with many others in them, not searched where the repository ignores them: git adds nothing from there."""
+"""Folders with many others in them, not searched where git ignores them and adds nothing but what lies there."""
 _PATTERN = frozenset("*?[:\\")
 
 
@@ -38,18 +39,26 @@ def why_submodule_untrusted(folder: str) -> str | None:
     return _planted(*found, _DEEPEST) if found is not None else None
 
 
-def why_untracked_repository(folder: str, words: Sequence[str]) -> str | None:
-    """Why a command that changes the index, run there, may make git obey another repository; None if it cannot."""
-    found = repository_of(folder)
-    if found is None:
+class RepositorySearch:
+    """The searches for one judgement: together they keep within the limits, and none is made twice."""
+
+    def __init__(self) -> None:
+        self._left = [_MOST_FOLDERS, _MOST_ENTRIES]
+        self._found: dict[tuple[str, bool], str | None] = {}
+
+    def why_untracked_repository(self, folder: str, words: Sequence[str]) -> str | None:
+        """Why a command that changes the index, run there, may make git obey another repository; None if it cannot."""
+        found = repository_of(folder)
+        if found is None:
+            return None
+        top, git = found
+        deep = takes_ignored(words)
+        for start in _added(folder, top, git_words(words)):
+            if (start, deep) not in self._found:
+                self._found[start, deep] = _search(start, top, common_directory(git), self._left, deep=deep)
+            if reason := self._found[start, deep]:
+                return reason
         return None
-    top, git = found
-    ignored = _ignored(top)
-    left = [_MOST_FOLDERS, _MOST_ENTRIES]
-    for start in _added(folder, top, git_words(words) or ()):
-        if reason := _search(start, top, common_directory(git), ignored, left):
-            return reason
-    return None
 
 
 def _added(folder: str, top: str, order: Sequence[str]) -> list[str]:
@@ -61,10 +70,12 @@ def _added(folder: str, top: str, order: Sequence[str]) -> list[str]:
     return starts if all(os.path.lexists(start) for start in starts) else [top]
 
 
-def _search(start: str, top: str, common: str, ignored: frozenset[str], left: list[int]) -> str | None:
-    waiting = [start] if os.path.isdir(start) and not os.path.islink(start) else []
+def _search(start: str, top: str, common: str, left: list[int], *, deep: bool) -> str | None:
+    """`deep`: also in the folders of dependencies that git ignores."""
+    skipped = frozenset[str]() if deep else _ignored(top, start)
+    waiting = [(start, skipped)] if os.path.isdir(start) and not os.path.islink(start) else []
     while waiting:
-        folder = waiting.pop()
+        folder, skipped = waiting.pop()
         left[0] -= 1
         try:
             with os.scandir(folder) as entries:
@@ -79,24 +90,36 @@ def _search(start: str, top: str, common: str, ignored: frozenset[str], left: li
             target = target_of_git_file(folder, git.path) if git.is_file(follow_symlinks=False) else None
             if target is None or not is_inside(target, common):
                 return f"`{folder}` is a repository of its own, and git would obey its configuration"
-            continue
+        if skipped and any(entry.name.casefold() == ".gitignore" for entry in inside):
+            skipped &= _not_brought_back(folder)
         waiting += [
-            entry.path
+            (entry.path, skipped)
             for entry in inside
-            if entry is not git and entry.name not in ignored and entry.is_dir(follow_symlinks=False)
+            if entry is not git and entry.name not in skipped and entry.is_dir(follow_symlinks=False)
         ]
     return None
 
 
-def _ignored(top: str) -> frozenset[str]:
-    """Those folders of dependencies that the repository ignores wherever they lie."""
-    text = read_start(os.path.join(top, ".gitignore"), _LARGEST_IGNORE + 1)
-    if text is None or len(text) > _LARGEST_IGNORE:
-        return frozenset()
-    lines = [line.strip() for line in os.fsdecode(text).splitlines()]
-    if any(line.startswith("!") for line in lines):
-        return frozenset()
-    return _DEPENDENCIES & {line.removesuffix("/") for line in lines}
+def _ignored(top: str, start: str) -> frozenset[str]:
+    """Those folders of dependencies that the repository ignores wherever they lie, from a folder of it on."""
+    ignored = _not_brought_back(top) & frozenset(line.removesuffix("/") for line in _ignore_lines(top) or ())
+    folder = top
+    for part in os.path.relpath(start, top).split("/"):
+        ignored &= _not_brought_back(folder)
+        folder = os.path.join(folder, part)
+    return ignored
+
+
+def _not_brought_back(folder: str) -> frozenset[str]:
+    """The same, as far as the folder's own `.gitignore` decides: it may bring back what one above it ignores."""
+    lines = _ignore_lines(folder)
+    return frozenset() if lines is None or any(line.startswith("!") for line in lines) else _DEPENDENCIES
+
+
+def _ignore_lines(folder: str) -> list[str] | None:
+    """None if there are too many."""
+    text = read_start(os.path.join(folder, ".gitignore"), _LARGEST_IGNORE + 1) or b""
+    return None if len(text) > _LARGEST_IGNORE else [line.strip() for line in os.fsdecode(text).splitlines()]
 
 
 def _planted(top: str, git: str, depth: int) -> str | None:

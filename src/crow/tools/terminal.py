@@ -165,7 +165,9 @@ class CommandAction(Action):
         self._broken_off: tuple[str, str] | None = None
         """The client's id of the terminal, and what was printed, when the command was ended before its time."""
         self.title = command_title(arguments.command)
-        self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=folder.real)
+        self.deed = Deed(
+            "terminal", ToolKind.EXECUTE, command=arguments.command, cwd=folder.real, beside=terminals.running()
+        )
         self.display: tuple[DisplayBlock, ...] = (TextBlock(every_line(arguments.command), language=SHELL),)
         root = workspace.roots[0]
         if folder.real != root:

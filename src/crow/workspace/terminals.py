@@ -73,7 +73,8 @@ class Terminals:
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
-        self._open: set[Terminal] = set()
+        self._open: dict[Terminal, str] = {}
+        """With the command line that runs in each."""
         self._releases: set[asyncio.Task[None]] = set()
         self._background: dict[str, BackgroundCommand] = {}
         self._by_call: dict[str, Terminal] = {}
@@ -93,7 +94,7 @@ class Terminals:
     ) -> Terminal:
         """`call_id` is that of the call for which it is opened."""
         terminal = await self._commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
-        self._open.add(terminal)
+        self._open[terminal] = command
         if call_id:
             self._by_call[call_id] = terminal
         if call_id and isinstance(terminal, OwnTerminal):
@@ -132,7 +133,7 @@ class Terminals:
         call must be in the journal first; and it is, if nothing is awaited between the two.
         """
         if terminal in self._open:
-            self._open.discard(terminal)
+            del self._open[terminal]
             self._by_call = {call_id: other for call_id, other in self._by_call.items() if other is not terminal}
             task = asyncio.get_running_loop().create_task(terminal.release())
             self._releases.add(task)
@@ -152,6 +153,11 @@ class Terminals:
             self.release_soon(terminal)
         await self.released(RELEASE_TIMEOUT)
         await self._commands.close()
+
+    def running(self) -> tuple[str, ...]:
+        """The command lines that have not ended."""
+        ended = {command.terminal for command in self._background.values() if command.exit is not None}
+        return tuple(command for terminal, command in self._open.items() if terminal not in ended)
 
     # --- in the background
 
