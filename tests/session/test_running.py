@@ -7,9 +7,10 @@ the log stores after a few steps, the tool works for some and needs some more to
 import asyncio
 import os
 import random
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -30,6 +31,7 @@ from crow.events import (
 )
 from crow.messages import StopReason, ToolCall, ToolSpec
 from crow.model.scripted import Call, Finish, ScriptedReply, reply
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind, ToolResult
 from crow.session.journal import SessionJournal
 from crow.session.running_turn import RunningTurn
@@ -44,6 +46,8 @@ from tests.turn.talk import Talk
 
 SEEDS = int(os.environ.get("CROW_CANCEL_SEEDS", "240"))
 FIRST = int(os.environ.get("CROW_CANCEL_FIRST", "0"))
+
+T = TypeVar("T")
 
 
 async def steps(number: int) -> None:
@@ -69,6 +73,19 @@ class SlowLog:
 
     async def release(self) -> None:
         pass
+
+
+class SlowPolicy(RulePolicy):
+    """A policy that takes some steps beside the loop, and no thread: how many steps that lasts is the machine's affair,
+    and a turn that was counted on a busy one is too long for any cancel to come before the end of another."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        super().__init__([str(folder)])
+        self._chance = chance
+
+    async def run_off_loop(self, work: Callable[[], T]) -> T:
+        await steps(self._chance.randrange(4))
+        return work()
 
 
 class Job:
@@ -128,7 +145,8 @@ class Cancelled:
         self.journal.subscribe(self.sink)
         self.jobs = [Job("job", ToolKind.READ, chance), Job("solo", ToolKind.EXECUTE, chance)]
         requests = replace(self.talk.context.requests, history=self.journal.history)
-        self._context = replace(self.talk.context, journal=self.journal, requests=requests)
+        policy = SlowPolicy(folder, chance)
+        self._context = replace(self.talk.context, journal=self.journal, requests=requests, policy=policy)
         for job in self.jobs:
             self._context.tools.add(job)
         self._moments = moments
@@ -164,6 +182,13 @@ class Cancelled:
         for job in self.jobs:
             assert job.begun == job.cleaned
         histories.assert_valid(msgspec.to_builtins(self.journal.history.messages()))
+
+
+def test_a_seed_is_a_schedule(tmp_path):
+    turns = [Cancelled(tmp_path, 0, []) for _ in range(5)]
+    for turn in turns:
+        asyncio.run(turn.run())
+    assert len({turn.length for turn in turns}) == 1
 
 
 def test_a_turn_that_nobody_cancels_ends_as_the_model_says(tmp_path):
