@@ -1,9 +1,11 @@
-"""Finds the Chromium of the system's packages, and starts it for a test."""
+"""Finds the Chromium of the system's packages, and starts it for the tests."""
 
+import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Sequence
+from multiprocessing.util import Finalize
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, async_playwright
@@ -17,6 +19,9 @@ ARGUMENTS = (
     *("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--no-first-run", "--disable-dev-shm-usage"),
 )
+
+Story = Callable[[Browser], Coroutine[Any, Any, None]]
+"""What a test does in a browser. Each context that it opens it also closes."""
 
 
 def found() -> str | None:
@@ -41,14 +46,63 @@ def needed() -> str:
     return found() or ""
 
 
-@asynccontextmanager
-async def chromium(*more: str) -> AsyncIterator[Browser]:
-    """A browser of its own for one test; `more` are arguments that this one is started with."""
-    path = needed()
-    as_root = ("--no-sandbox",) if os.geteuid() == 0 else ()
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *as_root, *more])
+class Shared:
+    """A driver and a Chromium that all tests of this process share, on an event loop that stays as long."""
+
+    def __init__(self) -> None:
+        self._path = needed()
+        self._runner = asyncio.Runner()
+        self._playwright = self._runner.run(async_playwright().start())
+        self._browser: Browser | None = None
+
+    def play(self, story: Story, arguments: Sequence[str]) -> None:
+        self._runner.run(self._play_alone(story, arguments) if arguments else self._play(story))
+
+    def close(self) -> None:
+        """The driver ends the browsers that it has started."""
         try:
-            yield browser
+            self._runner.run(self._playwright.stop())
+        finally:
+            self._runner.close()
+
+    async def _play(self, story: Story) -> None:
+        if self._browser is None or not self._browser.is_connected():
+            self._browser = await self._launch()
+        await story(self._browser)
+        assert not self._browser.contexts, "a test left its pages open"
+
+    async def _play_alone(self, story: Story, arguments: Sequence[str]) -> None:
+        browser = await self._launch(*arguments)
+        try:
+            await story(browser)
         finally:
             await browser.close()
+
+    async def _launch(self, *arguments: str) -> Browser:
+        as_root = ("--no-sandbox",) if os.geteuid() == 0 else ()
+        return await self._playwright.chromium.launch(
+            executable_path=self._path, args=[*ARGUMENTS, *as_root, *arguments]
+        )
+
+
+_shared: list[Shared] = []
+
+
+def play(story: Story, *arguments: str) -> None:
+    """Plays a story in the Chromium of this process, or in one of its own that is started with `arguments`.
+
+    A story that fails may have left something behind, or have been the browser's end: the next gets another browser.
+    """
+    if not _shared:
+        _shared.append(Shared())
+        Finalize(None, _end, exitpriority=0)  # also runs at the end of a process that multiprocessing has forked
+    try:
+        _shared[0].play(story, arguments)
+    except BaseException:
+        _end()
+        raise
+
+
+def _end() -> None:
+    while _shared:
+        _shared.pop().close()

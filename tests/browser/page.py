@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Locator, Page, Request, expect
 
-from tests.browser.chromium import chromium, needed
+from tests.browser.chromium import needed, play
 from tests.support.patience import DEADLINE
 from tests.support.warm import CROW, warm
 from tests.support.web import Json, Web
@@ -165,11 +165,11 @@ async def visiting(web: Web, browser: Browser, *, link: str = "", **options: Any
 def in_browser(web: Web, story: Callable[[Visit], Coroutine[Any, Any, None]], **options: Any) -> None:
     """Plays a story on a page of its own."""
 
-    async def play() -> None:
-        async with chromium() as browser, visiting(web, browser, **options) as visit:
+    async def open_page(browser: Browser) -> None:
+        async with visiting(web, browser, **options) as visit:
             await story(visit)
 
-    asyncio.run(play())
+    play(open_page)
 
 
 def ask_in_sessions(web: Web, prompts: Sequence[str]) -> None:

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.browser.chromium import chromium
+from playwright.async_api import Browser
+
+from tests.browser.chromium import play
 from tests.browser.page import PATIENCE, crow_web, expect, restarted, visiting
 from tests.support.ports import free_port
 from tests.support.scripts import TALK
@@ -75,10 +77,10 @@ def test_a_page_behind_a_proxy_comes_back_after_a_restart(tmp_path: Path) -> Non
     port = free_port()
     with crow_web(tmp_path, "--behind", f"http://crow.localhost:{port}", script=TALK) as web:
 
-        async def play() -> None:
+        async def story(browser: Browser) -> None:
             proxy = Proxy(port, web.port)
             behind = ("--behind", proxy.origin)
-            async with proxy.serving(), chromium() as browser, visiting(web, browser) as visit:
+            async with proxy.serving(), visiting(web, browser) as visit:
                 visit.expected.append("status of 502 (Bad Gateway)")
                 await visit.begin()
                 await visit.say("first")
@@ -100,4 +102,4 @@ def test_a_page_behind_a_proxy_comes_back_after_a_restart(tmp_path: Path) -> Non
                         await visit.say("second")
                         await expect(visit.transcript.get_by_text("Two.")).to_be_visible()
 
-        asyncio.run(play())
+        play(story)

@@ -1,15 +1,14 @@
 """What models write is drawn as they mean it: no character is lost, and live it looks as it does when it is loaded."""
 
-import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
-from tests.browser.chromium import chromium
+from tests.browser.chromium import play
 from tests.browser.page import PHONE, Visit, crow_web, expect, in_browser
 from tests.support.page_parts import bundled
 from tests.support.scripts import DONE, reply, say
@@ -189,13 +188,12 @@ Object.assign(globalThis, {
 def with_stream(folder: Path, story: Callable[[Page], Coroutine[Any, Any, None]]) -> None:
     bundle = bundled(STREAM, folder, "--format=iife")
 
-    async def play() -> None:
-        async with chromium() as browser:
-            page = await browser.new_page()
+    async def open_page(browser: Browser) -> None:
+        async with await browser.new_page() as page:
             await page.add_script_tag(path=bundle)
             await story(page)
 
-    asyncio.run(play())
+    play(open_page)
 
 
 TALE = """1. Do:

@@ -5,9 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Route, WebSocket
+from playwright.async_api import Browser, Route, WebSocket
 
-from tests.browser.chromium import chromium
+from tests.browser.chromium import play
 from tests.browser.page import Visit, crow_web, expect, in_browser, restarted, visiting
 from tests.support.scripts import DONE, TALK, allowing, edit, reply, run, say
 from tests.support.warm import CROW
@@ -113,8 +113,8 @@ def test_a_question_is_shown_everywhere_and_vanishes_everywhere(tmp_path: Path) 
     with crow_web(tmp_path, script=script) as web:
         (web.workspace / "a.txt").write_text("one\n")
 
-        async def play() -> None:
-            async with chromium() as browser, visiting(web, browser) as visit:
+        async def story(browser: Browser) -> None:
+            async with visiting(web, browser) as visit:
                 await visit.begin()
                 await visit.say("change it")
                 await expect(visit.question).to_be_visible()
@@ -128,7 +128,7 @@ def test_a_question_is_shown_everywhere_and_vanishes_everywhere(tmp_path: Path) 
                     await visit.idle()
                 assert (web.workspace / "a.txt").read_text() == "two\n"
 
-        asyncio.run(play())
+        play(story)
 
 
 def test_a_page_that_is_not_known_any_more_says_so(tmp_path: Path) -> None:

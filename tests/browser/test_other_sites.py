@@ -10,7 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.browser.chromium import chromium
+from playwright.async_api import Browser
+
+from tests.browser.chromium import play
 from tests.browser.page import Visit, crow_web, expect, visiting
 from tests.support.scripts import DONE, reply, run
 from tests.support.web import Web
@@ -150,9 +152,8 @@ def test_another_site_reaches_no_session_and_gets_nothing(tmp_path: Path) -> Non
     script = reply(run("touch done-by-somebody")) + DONE
     with crow_web(tmp_path, script=script) as web, hostile_site() as (port, asked):
 
-        async def play() -> None:
-            rules = f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1"
-            async with chromium(rules) as browser, visiting(web, browser) as visit:
+        async def story(browser: Browser) -> None:
+            async with visiting(web, browser) as visit:
                 await visit.begin()
                 await visit.say("run it")
                 await expect(visit.question).to_be_visible()
@@ -168,7 +169,7 @@ def test_another_site_reaches_no_session_and_gets_nothing(tmp_path: Path) -> Non
                 await visit.question.get_by_role("button", name="Skip").click()
                 await visit.idle()
 
-        asyncio.run(play())
+        play(story, f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")
         assert list(web.workspace.iterdir()) == []
 
 
@@ -176,9 +177,8 @@ def test_a_rebound_name_with_our_own_port_is_refused(tmp_path: Path) -> None:
     """To the browser the hostile page and `crow web` then are one origin: only the name tells."""
     with crow_web(tmp_path, script=DONE) as web:
 
-        async def play() -> None:
-            rules = f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1"
-            async with chromium(rules) as browser, visiting(web, browser) as visit:
+        async def story(browser: Browser) -> None:
+            async with visiting(web, browser) as visit:
                 page = await visit.page.context.new_page()
                 for host in (REBOUND, "localhost", "abc.localhost"):
                     answer = await page.goto(f"http://{host}:{web.port}/")
@@ -197,4 +197,4 @@ def test_a_rebound_name_with_our_own_port_is_refused(tmp_path: Path) -> None:
                     assert opened == "refused"
                     assert await page.evaluate("sessionStorage.length + localStorage.length") == 0
 
-        asyncio.run(play())
+        play(story, f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")

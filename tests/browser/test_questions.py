@@ -4,7 +4,9 @@ import asyncio
 import json
 from pathlib import Path
 
-from tests.browser.chromium import chromium
+from playwright.async_api import Browser
+
+from tests.browser.chromium import play
 from tests.browser.page import Visit, ask_in_sessions, crow_web, expect, in_browser, visiting
 from tests.mcp.guests import asking, configured
 from tests.support.scripts import DONE, call, edit, reply, run
@@ -146,8 +148,8 @@ def test_who_looks_elsewhere_is_told_of_a_question_and_of_the_end(tmp_path: Path
     with crow_web(tmp_path, script=reply(edit("a.txt", "one", "two")) + DONE) as web:
         (web.workspace / "a.txt").write_text("one\n")
 
-        async def play() -> None:
-            async with chromium() as browser, visiting(web, browser, permissions=["notifications"]) as visit:
+        async def story(browser: Browser) -> None:
+            async with visiting(web, browser, permissions=["notifications"]) as visit:
                 page = visit.page
                 await page.context.add_init_script(RECORD)
                 await page.reload()
@@ -183,7 +185,7 @@ def test_who_looks_elsewhere_is_told_of_a_question_and_of_the_end(tmp_path: Path
                 await expect(visit.messages).to_have_text(["You:change my file"])
                 assert page.url == session
 
-        asyncio.run(play())
+        play(story)
 
 
 FORBIDDEN = """
