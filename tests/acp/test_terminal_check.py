@@ -147,21 +147,24 @@ def test_a_turn_can_be_cancelled_while_the_client_is_silent(open_editor):
 
 def test_without_a_terminal_after_all_commands_run_on_this_machine_and_the_person_is_told(open_editor):
     crow = opened(
-        open_editor, "echo one", "echo two", answers={"terminal/create": lambda _: ErrorAnswer(-32603, "no pty")}
+        open_editor,
+        "echo one",
+        "echo two",
+        answers={"terminal/create": lambda _: ErrorAnswer(-32601, "Method not found")},
     )
     crow.prompt("go")
     assert told(crow) == ["one\n[exit code 0]", "two\n[exit code 0]"]
     assert len(crow.notices) == 1
-    assert "The editor could not open a terminal" in crow.notices[0]
+    assert "The editor has no terminal" in crow.notices[0]
     assert stored(crow) == {}
 
 
-def test_a_terminal_that_fails_later_is_given_up_too(open_editor):
+def test_terminals_that_are_gone_later_are_given_up_too(open_editor):
     crow = opened(open_editor, "echo one", "echo two", "echo three", client_info=TOAD)
 
     def create(params):
         if len(crow.terminals.created) == 2:
-            raise ErrorAnswer(-32603, "out of ptys")
+            raise ErrorAnswer(-32601, "Method not found")
         return crow.terminals.create(params)
 
     crow.answers["terminal/create"] = create
@@ -176,6 +179,11 @@ def test_a_terminal_that_fails_later_is_given_up_too(open_editor):
         ErrorAnswer(-32603, "Permission denied: terminal/create"),
         ErrorAnswer(-32603, "the user rejected it"),
         ErrorAnswer(-32603, "cancelled"),
+        ErrorAnswer(-32000, "Terminals are disabled by the user"),
+        ErrorAnswer(-32000, "The user clicked away"),
+        ErrorAnswer(-32603, "no pty"),
+        ErrorAnswer(-32602, "Not for agents"),
+        ErrorAnswer(-32601.5, "no whole number"),
         # as acpx does: what was raised in it comes as data, beside a message that is always the same
         ErrorAnswer(-32603, "Internal error", {"details": "Permission denied for terminal/create"}),
     ],
@@ -185,8 +193,25 @@ def test_a_refusal_stands(open_editor, refusal):
     crow = opened(open_editor, "echo one > ran", answers={"terminal/create": lambda _: refusal})
     crow.prompt("go")
     assert not (crow.workspace / "ran").exists()
-    assert "The editor refused to open a terminal" in told(crow)[0]
+    assert "was not run" in told(crow)[0]
+    assert "was not run" in crow.text() or any(
+        "was not run" in json.dumps(call["content"]) for call in crow.tool_calls().values()
+    ), "the person is told"
     assert stored(crow) == {}
+
+
+@pytest.mark.parametrize("refusal", [ErrorAnswer(-32000, "Terminals are disabled by the user"), {"id": 7}])
+def test_a_later_no_stands_too_and_so_does_an_answer_that_cannot_be_read(open_editor, refusal):
+    """The terminal that the unreadable answer is about may run the command: it must not run twice."""
+    crow = opened(open_editor, "echo one", "echo two > ran", client_info=TOAD)
+
+    def create(params):
+        return refusal if len(crow.terminals.created) == 2 else crow.terminals.create(params)
+
+    crow.answers["terminal/create"] = create
+    crow.prompt("go")
+    assert not (crow.workspace / "ran").exists()
+    assert told(crow)[1].startswith("The editor")
 
 
 def test_a_client_without_notices_is_told_in_a_message(open_editor):

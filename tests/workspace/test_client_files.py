@@ -495,6 +495,23 @@ def test_a_file_that_the_editor_cannot_show_is_read_from_the_disk(path):
     play(editor, run)
 
 
+def test_a_no_is_no_inability_whatever_the_file_holds(path):
+    """An editor may fail at bytes that are no UTF-8; one that answers with a code of its own has decided."""
+    editor = Troubled(path.parent)
+
+    def disabled() -> None:
+        raise RpcError(-32000, "Agents have no business here")
+
+    editor.on_read = disabled
+    path.write_bytes(b"gr\xfc\xdfe\n")
+
+    async def run(workspace: ClientWorkspace) -> None:
+        with pytest.raises(ClientRefused, match="no business"):
+            await workspace.read_text(ResolvedPath(str(path)))
+
+    play(editor, run)
+
+
 @pytest.mark.parametrize("code", [-32601, -32602, -32002])
 def test_a_file_that_the_editor_does_not_know_is_written_to_disk_and_that_is_said(path, code):
     editor = Troubled(path.parent)

@@ -273,15 +273,16 @@ def errors_as_answers(session_id: str = "") -> Generator[None, None, None]:
         raise as_rpc_error(error) from error
 
 
-_NO = re.compile(r"permission|denie|deny|refus|reject|declin|not allowed|forbid|unauthori|cancel", re.IGNORECASE)
+_NO = re.compile(
+    r"permission|denie|deny|refus|reject|declin|not allowed|disallow|disabl|prohibit|block|forbid|unauthori|cancel",
+    re.IGNORECASE,
+)
 
 
-def is_refusal(error: RpcError) -> bool:
-    """Whether the client would not do what it was asked for; else it could not. A refusal is the person's, and stands;
-    where a client only could not, Crow may help itself.
+def says_no(error: RpcError) -> bool:
+    """Whether an error's words say no where its code says that the client cannot: the person's no stands, whatever
+    code goes with it. An error without such words is not a yes.
     """
-    if error.code == ErrorCode.REQUEST_CANCELLED:
-        return True
     return any(_NO.search(words) for words in (error.message, reason_of(error)))
 
 

@@ -14,11 +14,12 @@ from functools import partial
 from typing import Literal
 
 from crow.acp import wire
-from crow.acp.connection import Connection, ConnectionLost
-from crow.acp.jsonrpc import RpcError, is_refusal, reason_of
+from crow.acp.connection import BadAnswer, Connection, ConnectionLost
+from crow.acp.jsonrpc import ErrorCode, RpcError, reason_of
 from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.timeouts import timeout
+from crow.visible import one_line
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit, TerminalOutput
 from crow.workspace.processes import MARK, end_marked
@@ -43,10 +44,10 @@ LARGE = 256 * 1024
 
 
 class TerminalNotOpened(WorkspaceError):
-    """The client opened no terminal: the person or the client would not have it, it failed, or nothing was said."""
+    """The client opened no terminal: it said no, knows no terminals, said nothing that could be read, or is gone."""
 
-    def __init__(self, why: Literal["refused", "failed", "silent", "gone"], message: str) -> None:
-        super().__init__(message)
+    def __init__(self, why: Literal["refused", "unknown", "silent", "gone"], message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
         self.why = why
 
 
@@ -133,9 +134,13 @@ class ClientCommands:
 
 
 def _not_opened(error: RpcError) -> TerminalNotOpened:
-    if is_refusal(error):
-        return TerminalNotOpened("refused", f"The editor refused to open a terminal: {reason_of(error)}.")
-    return TerminalNotOpened("failed", f"The editor could not open a terminal: {reason_of(error)}.")
+    """Whatever an error's words are, it is a no: only an editor that has no such method has not decided anything."""
+    if isinstance(error, BadAnswer):
+        return TerminalNotOpened("silent", f"The editor's answer says of no terminal: {one_line(error.message, 200)}.")
+    if error.code == ErrorCode.METHOD_NOT_FOUND:
+        return TerminalNotOpened("unknown", "The editor has no terminals.")
+    told = f"The editor did not open a terminal, so the command was not run: {reason_of(error)}."
+    return TerminalNotOpened("refused", told, "Only the user can allow it.")
 
 
 class ClientTerminal:

@@ -38,6 +38,7 @@ EXIT_CODE = 7
 """Not zero: a client that always reports success would pass for one that reports the truth."""
 VALUE = 'two  blanks; "quotes" $HOME * \\'
 """What a shell takes apart if it is not quoted."""
+NO_TERMINAL = "The editor has no terminal that can run commands"
 GREETING = "Crow has tested this terminal:"
 LINE = (
     f"value='{VALUE}'; "
@@ -148,9 +149,9 @@ class CheckedCommands:
             except TerminalNotOpened as error:
                 if error.why == "silent":  # it may yet be started there: it must not run twice
                     self._check.give_up("The editor's terminal did not answer when it was to run commands")
-                if error.why != "failed":
+                if error.why != "unknown":
                     raise
-                self._check.give_up("The editor could not open a terminal for commands")
+                self._check.give_up(NO_TERMINAL)
         terminal = await self._local.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
         terminal.remark = self._check.remark()
         return terminal
@@ -171,7 +172,7 @@ async def _test(commands: ClientCommands) -> Finding:
         if isinstance(error, TerminalNotOpened) and error.why in ("refused", "gone"):
             raise
         logger.warning("the client's terminal could not be tested: %s", error)
-        return Finding(as_sent=False, trouble="The editor could not open a terminal for commands")
+        return Finding(as_sent=False, trouble=NO_TERMINAL)
 
 
 async def _run_harmless_command(commands: ClientCommands) -> Finding:

@@ -16,7 +16,7 @@ import msgspec
 from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
 from crow.acp.connection import BadAnswer, Connection, ConnectionLost
-from crow.acp.jsonrpc import ErrorCode, RpcError, is_refusal, reason_of
+from crow.acp.jsonrpc import ErrorCode, RpcError, reason_of, says_no
 from crow.errors import ClientRefused, StaleFile, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
@@ -227,7 +227,8 @@ class ClientWorkspace(LocalWorkspace):
         except (ConnectionLost, BadAnswer):
             return None
         except RpcError as error:
-            if saved is None or not self._is_refusal(error, saved):
+            is_beyond_the_end = line is not None and error.code == ErrorCode.INVALID_PARAMS
+            if saved is None or is_beyond_the_end or not self._is_refusal(error, saved):
                 return None
             self._has_refused = True
             told = f"{shown(path.real)} was not read: the editor refused it ({reason_of(error)})."
@@ -236,10 +237,10 @@ class ClientWorkspace(LocalWorkspace):
 
     def _is_refusal(self, error: RpcError, saved: Document) -> bool:
         """Whether an editor will not show a file that is there; else it cannot, and the disk may be read."""
-        if _cannot(error):
-            return False
+        if error.code != ErrorCode.INTERNAL_ERROR:
+            return error.code == ErrorCode.INVALID_PARAMS or not _cannot(error)
         can_be_shown = saved.encoding == "utf-8" and len(saved.text) <= LARGEST_SENT
-        return can_be_shown or self._has_refused or is_refusal(error)
+        return can_be_shown or self._has_refused or says_no(error)
 
     async def _trail(self, path: ResolvedPath) -> Trail:
         return await self.disk.run(lambda: trail_of(path, self._roots))
@@ -381,7 +382,7 @@ def _is_settled(trail: Trail) -> bool:
 
 
 def _cannot(error: RpcError) -> bool:
-    return error.code in _CANNOT and not is_refusal(error)
+    return error.code in _CANNOT and not says_no(error)
 
 
 def _refused_to_write(path: ResolvedPath, error: RpcError) -> WorkspaceError:
