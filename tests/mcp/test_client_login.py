@@ -3,10 +3,12 @@
 import shutil
 import subprocess
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -74,6 +76,30 @@ def test_the_client_shows_the_login_page_and_learns_when_it_is_done(tmp_path):
         assert tokens.stat().st_mode & 0o777 == 0o600
         assert "secret-access-0" in tokens.read_text()
         assert "secret-" not in everything_below(editor.home / "log")
+
+
+@pytest.mark.parametrize(
+    "strange",
+    ["code=theirs&state=theirs", "code=theirs", "error=access_denied", "error=access_denied&state=", "state="],
+)
+def test_only_the_page_of_this_login_ends_it(tmp_path, strange):
+    """Any page and any program can knock at the port that the browser comes back to."""
+
+    def answer(request: dict) -> dict:
+        [back] = parse_qs(urlsplit(request["url"]).query)["redirect_uri"]
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            browse(f"{back}?{strange}")
+        with refused.value:
+            assert refused.value.code == 400
+        assert browse(request["url"]) == "Crow is logged in. You can close this page."
+        return {"action": "accept"}
+
+    with guarded() as url:
+        script = calling(("mcp__web__open_safe", {}))
+        editor = editing(tmp_path, script, capabilities=LINKS, answers={"elicitation/create": answer})
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        assert shown(editor.the_call()) == "```text\na cake\n```"
 
 
 def log_in(request: dict) -> dict:

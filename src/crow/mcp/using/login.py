@@ -7,6 +7,7 @@ What a login leaves is stored below CROW_HOME: the tokens, and the registration 
 import asyncio
 import contextlib
 import hashlib
+import hmac
 import logging
 import os
 import time
@@ -38,6 +39,7 @@ LOGIN_TIMEOUT = 300.0
 """Seconds that the person has in the browser."""
 PAGE = "Crow is logged in. You can close this page."
 PAGE_REFUSED = "Crow is not logged in: the page that sent you here said no."
+PAGE_STRANGE = "This page does not belong to the login that Crow is waiting for. Nothing was changed."
 LONG_AGO = 1.0
 """The expiry that is noted for a token that the server no longer accepts: long past."""
 _LONGEST_REQUEST = 16 * 1024
@@ -221,16 +223,20 @@ async def log_in(
 ) -> None:
     """`show` brings the address of the login page to the person. ServerFailed says why it did not work."""
     tokens = PendingTokenStorage(home, settings.url)
-    async with _listening() as (port, answer):
+    async with _listening() as (port, login):
+
+        async def show_page(url: str) -> None:
+            login.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
+            await show(url)
 
         async def wait() -> AuthorizationCodeResult:
             try:
                 async with timeout(patience):
-                    return await answer
+                    return await login.answer
             except TimeoutError:
                 raise ServerFailed("nobody logged in on the page", lasting=True) from None
 
-        auth = _provider(settings.url, tokens, port, show, wait)
+        auth = _provider(settings.url, tokens, port, show_page, wait)
         guard = MessageGuard(asyncio.get_running_loop().time, lambda name, fault: None)
         transport = Remote(settings, auth, guard, lambda unauthorised: None, lambda failure: None)
         try:
@@ -275,15 +281,41 @@ def _provider(
 # --- where the browser comes back to
 
 
+class _AwaitedLogin:
+    """A login that the browser has still to come back from."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        self.state = ""
+        """What the login page was given to bring back, and nobody else knows; empty before that page was shown."""
+
+    def take(self, line: str) -> tuple[str, str]:
+        """The answer to a request with that first line: status and page. Whoever does not bring the state (any page and
+        any program can knock at a port) ends nothing."""
+        method, target, _ = line.split(" ")
+        address = urlsplit(target)
+        if method != "GET" or address.path != "/callback" or self.answer.done():
+            return "404 Not Found", "Nothing is here."
+        values = {name: found[0] for name, found in parse_qs(address.query).items()}
+        state = values.get("state", "")
+        if not self.state or not hmac.compare_digest(state.encode(), self.state.encode()):
+            return "400 Bad Request", PAGE_STRANGE
+        if "code" not in values:
+            self.answer.set_exception(ServerFailed("the login was refused", lasting=True))
+            return "200 OK", PAGE_REFUSED
+        self.answer.set_result(AuthorizationCodeResult(code=values["code"], state=state, iss=values.get("iss")))
+        return "200 OK", PAGE
+
+
 @asynccontextmanager
-async def _listening() -> AsyncGenerator[tuple[int, "asyncio.Future[AuthorizationCodeResult]"]]:
-    """Listens on any free port, and gives the port and the future of the answer that the browser brings to it."""
-    answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+async def _listening() -> AsyncGenerator[tuple[int, _AwaitedLogin]]:
+    """Listens on any free port, and gives the port and the login that the browser brings an answer to."""
+    login = _AwaitedLogin()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             head = await reader.readuntil(b"\r\n\r\n")
-            status, page = _taken(head.split(b"\r\n", 1)[0].decode("ascii"), answer)
+            status, page = login.take(head.split(b"\r\n", 1)[0].decode("ascii"))
             body = page.encode()
             writer.write(
                 f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
@@ -295,20 +327,7 @@ async def _listening() -> AsyncGenerator[tuple[int, "asyncio.Future[Authorizatio
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_LONGEST_REQUEST)
     try:
-        yield int(server.sockets[0].getsockname()[1]), answer
+        yield int(server.sockets[0].getsockname()[1]), login
     finally:
         server.close()
-        answer.cancel()
-
-
-def _taken(line: str, answer: "asyncio.Future[AuthorizationCodeResult]") -> tuple[str, str]:
-    method, target, _ = line.split(" ")
-    address = urlsplit(target)
-    if method != "GET" or address.path != "/callback" or answer.done():
-        return "404 Not Found", "Nothing is here."
-    values = {name: found[0] for name, found in parse_qs(address.query).items()}
-    if "code" not in values:
-        answer.set_exception(ServerFailed("the login was refused", lasting=True))
-        return "200 OK", PAGE_REFUSED
-    answer.set_result(AuthorizationCodeResult(code=values["code"], state=values.get("state"), iss=values.get("iss")))
-    return "200 OK", PAGE
+        login.answer.cancel()
