@@ -18,7 +18,7 @@ from crow.workspace.output_folder import OutputFolder
 from crow.workspace.processes import ForkServer, marked
 from crow.workspace.pty import open_channel
 from crow.workspace.terminal import LocalCommands, LocalTerminal
-from crow.workspace.terminal_buffer import BEGINNING, END, MOST_SHOWN, PIECE, OutputBuffer, OutputFile, RawOutput
+from crow.workspace.terminal_buffer import BEGINNING, END, MOST_SHOWN, PIECE, OutputBuffer, RawOutput, WholeOutput
 from tests.support.patience import DEADLINE, eventually
 
 
@@ -360,7 +360,7 @@ def test_a_command_that_was_left_running_hears_nothing_of_the_end_of_its_shell(t
 
 
 def recorded(folder: Path) -> tuple[OutputBuffer, RawOutput]:
-    buffer = OutputBuffer(OutputFile(OutputFolder(str(folder)), "a.txt", 30_000))
+    buffer = OutputBuffer(WholeOutput(OutputFolder(str(folder)), "a.txt", 30_000))
     return buffer, RawOutput(buffer)
 
 

@@ -231,6 +231,85 @@ def test_where_the_file_cannot_be_written_the_output_says_so(tmp_path):
     on_this_machine(tmp_path, story)
 
 
+def test_the_outputs_of_a_session_are_bounded_in_sum_and_the_oldest_that_ended_go(tmp_path, monkeypatch):
+    monkeypatch.setattr("crow.workspace.output_folder.MOST_OF_A_SESSION", 1_000_000)
+
+    async def story(machine: Machine) -> None:
+        async with opened(machine, "head -c 150000 /dev/zero | tr '\\0' r; sleep 600") as running:
+            await eventually(lambda: sum(file.stat().st_size for file in files()) == 300_000)
+            first = set(files())
+            async with opened(machine, "head -c 150000 /dev/zero | tr '\\0' x") as oldest:
+                await oldest.wait()
+            texts = [(await machine.run("head -c 150000 /dev/zero | tr '\\0' x"))[1] for _ in range(6)]
+            assert sum(file.stat().st_size for file in files()) <= 1_000_000
+            assert first <= set(files()), "that of a command that runs stays"
+            kept = [text for text in texts if any(str(file) in text for file in files())]
+            assert kept == texts[-2:], "the newest are there"
+            assert "all of it is in" in texts[-1]
+            assert "no longer kept" in (await oldest.output()).text
+            with pytest.raises(WorkspaceError, match="no longer kept"):
+                oldest.kept.read(0, 1000)
+            _, text = await machine.run("head -c 3000000 /dev/zero | tr '\\0' y")
+            assert sum(file.stat().st_size for file in files()) <= 1_000_000
+            assert "its first" in text
+            assert (await running.output()).exit is None
+
+    def files() -> list[Path]:
+        return list((tmp_path / "outputs").iterdir()) if (tmp_path / "outputs").exists() else []
+
+    on_this_machine(tmp_path, story)
+
+
+def test_so_are_those_of_all_sessions_of_a_process(tmp_path, monkeypatch):
+    monkeypatch.setattr("crow.workspace.output_folder.MOST_IN_ALL", 1_000_000)
+    monkeypatch.setattr("crow.workspace.output_folder._all_files", {})
+
+    async def story(machine: Machine) -> None:
+        async def in_another_session(other: Machine) -> None:
+            await other.run("head -c 300000 /dev/zero | tr '\\0' x")
+            assert [file.stat().st_size for file in other.outputs.iterdir()] == [300_000, 300_000]
+            assert [file.stat().st_size for file in machine.outputs.iterdir()] == [200_000, 200_000]
+
+        for _ in range(2):
+            await machine.run("head -c 200000 /dev/zero | tr '\\0' x")
+        (tmp_path / "folder").mkdir()
+        other = Machine(tmp_path / "folder")
+        await in_another_session(other)
+        await other.commands.close()
+        await other.fork_server.close()
+
+    on_this_machine(tmp_path, story)
+
+
+@pytest.mark.parametrize("theirs", ["another user's", "open to others", "a link"])
+def test_a_folder_that_somebody_made_beforehand_is_not_used(tmp_path, theirs):
+    if theirs == "another user's" and os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    planted = tmp_path / "outputs"
+    if theirs == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        planted.symlink_to("elsewhere")
+    else:
+        tmp_path.chmod(0o1777)
+        becomes_other = theirs == "another user's"
+        # From a folder's descriptor, as the folders above are closed to them.
+        make = "import os, sys; os.fchdir(int(sys.argv[1])); os.umask(0); "
+        make += "os.setgid(65534); os.setuid(65534); " if becomes_other else ""
+        make += "os.mkdir('outputs'); os.chmod('outputs', 0o777)"
+        folder = os.open(tmp_path, os.O_RDONLY)
+        subprocess.run([sys.executable, "-c", make, str(folder)], check=True, pass_fds=[folder])
+        os.close(folder)
+        assert planted.stat().st_uid == (65534 if becomes_other else os.geteuid())
+
+    async def story(machine: Machine) -> None:
+        _, text = await machine.run("seq 1 100000")
+        assert "could not be kept" in text
+        assert str(planted) not in text, "nobody is led to what lies there"
+        assert not list(planted.iterdir())
+
+    on_this_machine(tmp_path, story)
+
+
 def test_a_flood_costs_little_and_holds_nobody_up(tmp_path):
     async def story(machine: Machine) -> None:
         async with opened(machine, "yes") as terminal:
@@ -248,7 +327,7 @@ def test_a_flood_costs_little_and_holds_nobody_up(tmp_path):
 
 
 def test_the_file_is_bounded_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("crow.workspace.terminal_buffer.LARGEST_FILE", 1_000_000)
+    monkeypatch.setattr("crow.workspace.output_folder.LARGEST_FILE", 1_000_000)
 
     async def story(machine: Machine) -> None:
         _, text = await machine.run("head -c 3000000 /dev/zero | tr '\\0' x")

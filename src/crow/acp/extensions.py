@@ -183,7 +183,8 @@ class Extensions:
         kept = self._find(request.session_id).session.terminals.kept_output(request.tool_call_id)
         if kept is None:
             raise no_command(request.tool_call_id)
-        part = await asyncio.to_thread(kept.read, request.offset, request.limit)
+        with errors_as_answers():
+            part = await asyncio.to_thread(kept.read, request.offset, request.limit)
         return OutputResponse(
             data=part.text, offset=part.offset, next=part.next, total=part.total, running=kept.is_running
         )

@@ -1,14 +1,13 @@
 """Keeps all that a command has written, byte by byte, while its session is open: a little in memory, more in a file."""
 
-import os
 import threading
 from typing import NamedTuple
 
-from crow.workspace.output_folder import OutputFolder
+from crow.errors import WorkspaceError
+from crow.workspace.output_folder import DROPPED, OutputFile, OutputFolder
 
 IN_MEMORY = 4096
 """Bytes of an output that needs no file: most commands write less."""
-LARGEST_FILE = 100_000_000
 LONGEST_CHARACTER = 4
 """Bytes, in UTF-8."""
 
@@ -33,10 +32,7 @@ class KeptOutput:
         self._lock = threading.Lock()
         self._beginning = bytearray()
         self._total = 0
-        self._path = ""
-        self._descriptor = -1
-        self._stored = 0
-        """Bytes in the file."""
+        self._file: OutputFile | None = None
         self._is_closed = False
 
     def add(self, data: bytes) -> None:
@@ -56,13 +52,16 @@ class KeptOutput:
             self._close()
 
     def read(self, offset: int, limit: int) -> OutputPart:
-        """About so many bytes from there on, as text. Takes the time of a disk."""
+        """About so many bytes from there on, as text. Takes the time of a disk. WorkspaceError if it was dropped."""
         limit = max(limit, LONGEST_CHARACTER)
         with self._lock:
-            total, kept = self._total, self._stored or len(self._beginning)
+            file, total = self._file, self._total
+            kept = len(self._beginning) if file is None else file.size
             may_go_on, data = self.is_running, bytes(self._beginning[offset : offset + limit])
-        if self._path:
-            data = _read_file(self._path, offset, limit)
+        if file is not None:
+            data = file.read(offset, limit)
+            if file.is_gone:
+                raise WorkspaceError(DROPPED, remedy="Run the command again.")
         if not data:  # the end, or what is no longer kept
             return OutputPart("", total, total, total)
         first, end = _rest_of_a_character(data), len(data)
@@ -72,36 +71,15 @@ class KeptOutput:
         return OutputPart(data[first:end].decode("utf-8", "replace"), offset + first, after, total)
 
     def _store(self, data: bytes) -> None:
-        if self._descriptor < 0:
-            path = self._folder.make_for(self._name)
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            self._path = path
+        if self._file is None:
+            self._file = self._folder.create(self._name)
             data, self._beginning = bytes(self._beginning) + data, bytearray()
-        rest = memoryview(data)[: LARGEST_FILE - self._stored]
-        while rest:
-            written = os.write(self._descriptor, rest)
-            self._stored += written
-            rest = rest[written:]
+        self._file.write(data)
 
     def _close(self) -> None:
         self._is_closed = True
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-def _read_file(path: str, offset: int, size: int) -> bytes:
-    """Empty if the file is gone: the session has ended."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return b""
-    try:
-        return os.pread(descriptor, size, offset)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
+        if self._file is not None:
+            self._file.close()
 
 
 def _rest_of_a_character(data: bytes) -> int:

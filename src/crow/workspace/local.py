@@ -220,7 +220,10 @@ def _unreadable(path: str, error: OSError) -> WorkspaceError:
     path = shown(path)
     match error:
         case FileNotFoundError():
-            gone = " What a command printed is kept until its session is closed: run the command again."
+            gone = (
+                " What a command printed is kept until its session is closed, or until newer outputs need the room: "
+                "run the command again."
+            )
             return WorkspaceError(f"{path} does not exist.{gone if was_output(path) else ''}")
         case PermissionError():
             return WorkspaceError(f"{path} may not be read: permission denied.")

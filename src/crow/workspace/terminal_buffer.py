@@ -7,18 +7,16 @@ it up to a bound, without its escape sequences; as it was written, for whoever w
 """
 
 import codecs
-import os
 import threading
 from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
 from crow.workspace.failures import reason
-from crow.workspace.output_folder import OutputFolder
+from crow.workspace.output_folder import OutputFile, OutputFolder
 
 BEGINNING = 64 * 1024
 END = 256 * 1024
 """More than the model gets: colours and progress bars shrink to a fraction of what was written."""
-LARGEST_FILE = 100_000_000
 PIECE = 64 * 1024
 """Bytes of raw output that are shown at once."""
 MOST_SHOWN = 4 * 2**20
@@ -37,7 +35,7 @@ class View(NamedTuple):
 class OutputBuffer:
     """Filled by the thread, read by the event loop."""
 
-    def __init__(self, file: "OutputFile") -> None:
+    def __init__(self, file: "WholeOutput") -> None:
         self.file = file
         self._lock = threading.Lock()
         self._beginning = bytearray()
@@ -135,55 +133,42 @@ def _whole_lines(data: bytes) -> bytes:
     return data[cut:] if cut else texts.decode_end(data).encode()
 
 
-class OutputFile:
+class WholeOutput:
     """The whole of the output, once there is more than anyone gets to see without it."""
 
     def __init__(self, folder: OutputFolder, name: str, limit: int) -> None:
         self._folder = folder
         self._name = name
-        self._path = ""
         self._limit = min(limit, BEGINNING)
         """So that all that came before is still in memory when the file is begun."""
-        self._descriptor = -1
-        self._size = 0
+        self._file: OutputFile | None = None
         self._trouble = ""
-        self._full = False
         self._without_escapes = texts.EscapeFilter()
 
     def where(self) -> str:
         """Where the whole output can be read, for a person."""
+        file = self._file
         if self._trouble:
             return f"it could not be kept: {self._trouble}"
-        if not self._size:
+        if file is None:
             return ""
-        whole = f"its first {texts.size_text(LARGEST_FILE)} are" if self._full else "all of it is"
-        return f"{whole} in {self._path}"
+        if file.is_gone:
+            return "it is no longer kept"
+        whole = f"its first {texts.size_text(file.size)} are" if file.is_full else "all of it is"
+        return f"{whole} in {file.path}"
 
     def add(self, data: bytes, total: int, beginning: bytearray) -> None:
-        if self._trouble or self._full or total <= self._limit:
+        if self._trouble or total <= self._limit or (self._file is not None and self._file.is_full):
             return
         try:
-            if self._descriptor < 0:
-                self._open()
-                self._write(self._without_escapes.feed(bytes(beginning[: total - len(data)])))
-            self._write(self._without_escapes.feed(data))
+            if self._file is None:
+                self._file = self._folder.create(self._name)
+                self._file.write(self._without_escapes.feed(bytes(beginning[: total - len(data)])))
+            self._file.write(self._without_escapes.feed(data))
         except OSError as error:
             self._trouble = reason(error)
             self.close()
 
     def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def _open(self) -> None:
-        self._path = self._folder.make_for(self._name)
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-
-    def _write(self, data: bytes) -> None:
-        rest = memoryview(data)[: LARGEST_FILE - self._size]
-        self._full = len(rest) < len(data)
-        while rest:
-            written = os.write(self._descriptor, rest)
-            self._size += written
-            rest = rest[written:]
+        if self._file is not None:
+            self._file.close()

@@ -18,7 +18,7 @@ from crow.workspace import terminal_text as texts
 from crow.workspace.kept_output import KeptOutput
 from crow.workspace.output_folder import OutputFolder
 from crow.workspace.pty import Channel, read_some
-from crow.workspace.terminal_buffer import OutputBuffer, OutputFile, RawOutput, View
+from crow.workspace.terminal_buffer import OutputBuffer, RawOutput, View, WholeOutput
 
 CHUNK = 64 * 1024
 """What a pipe holds; a terminal holds less."""
@@ -45,7 +45,7 @@ class Recording:
         self._on_growth = on_growth
         self._growth_is_told = False
         self.kept = KeptOutput(folder, f"{name.removesuffix('.txt')}.raw")
-        self._buffer = OutputBuffer(OutputFile(folder, name, limit))
+        self._buffer = OutputBuffer(WholeOutput(folder, name, limit))
         self.raw = RawOutput(self._buffer)
         self._output = channel.reader
         self._orders, self._orderer = os.pipe()
