@@ -183,7 +183,6 @@ def test_terminals_that_are_gone_later_are_given_up_too(open_editor):
         ErrorAnswer(-32000, "The user clicked away"),
         ErrorAnswer(-32603, "no pty"),
         ErrorAnswer(-32602, "Not for agents"),
-        ErrorAnswer(-32601.5, "no whole number"),
         # as acpx does: what was raised in it comes as data, beside a message that is always the same
         ErrorAnswer(-32603, "Internal error", {"details": "Permission denied for terminal/create"}),
     ],
