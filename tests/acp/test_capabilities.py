@@ -84,7 +84,7 @@ def test_a_client_that_offers_a_terminal_and_has_none(open_editor):
     zed = work(open_editor, FILES | TERMINAL, answers=refusal)
     assert asked_for(zed) == READS | WRITES | {"terminal/create"}
     assert "exit 3" in zed.thread.calls["t1-c3"]["content"][0]["content"]["text"]
-    assert "The editor could not open a terminal" in zed.text()
+    assert "The editor has no terminal" in zed.text()
 
 
 @pytest.mark.rule("R68", "R69", "R70")

@@ -124,6 +124,8 @@ OURS_ALONE = {
     "SteeringResponse": "the answer to one",
     "CallFacts": "what we say of a call beside its display",
     "CallMeta": "where that stands",
+    "CommandFacts": "what we say of a list of commands: those of a project that is not trusted",
+    "CommandMeta": "where that stands",
     "CompactionUpdate": "newer than this SDK",
     "DiffFacts": "what we say of a diff beside its texts",
     "DiffLines": "the same",
