@@ -62,9 +62,17 @@ class UnderLimit(Editor):
         )
 
 
+PERMISSIVE: Any = {
+    "kind": UnderLimit,
+    "script": SCRIPT,
+    "capabilities": NOTICES,
+    "permit": lambda request: chose("once"),
+}
+
+
 @pytest.fixture
 def crow(open_editor: Any) -> UnderLimit:
-    return open_editor(UnderLimit, script=SCRIPT, capabilities=NOTICES, permit=lambda request: chose("once"))
+    return open_editor(**PERMISSIVE)
 
 
 def test_sessions_open_run_and_are_stored_without_a_single_further_thread(crow, open_editor):
@@ -96,7 +104,12 @@ def test_a_sound_folder_is_never_said_not_to_answer(crow):
 
 
 @pytest.mark.parametrize("what", ["run", "search"])
-def test_what_needs_a_process_says_that_there_is_none_and_what_to_do(crow, what):
+def test_what_needs_a_process_says_that_there_is_none_and_what_to_do(open_editor, tmp_path, what):
+    ripgrep = tmp_path / "bin/rg"  # not every machine has one, and here none can be started
+    ripgrep.parent.mkdir()
+    ripgrep.write_text("#!/bin/sh\n")
+    ripgrep.chmod(0o755)
+    crow = open_editor(**PERMISSIVE, environment={"PATH": f"{ripgrep.parent}:{os.environ['PATH']}"})
     crow.new_session()
     crow.limit(0)
     assert crow.prompt(what) == {"stopReason": "end_turn"}
