@@ -45,6 +45,15 @@ def test_lines_are_the_same_wherever_the_input_is_cut():
             assert lines_of(LINES[:first], LINES[first:second], LINES[second:]) == expected
 
 
+@pytest.mark.rule("R1", "R9")
+@pytest.mark.parametrize("piece", [1, 2, 3, 100])
+def test_a_byte_order_mark_is_no_part_of_a_line(piece):
+    """PowerShell puts one before what it writes to a pipe first."""
+    data = "\ufeffone\n\ufeff\n\ufeff two\nthr\ufeffee".encode()
+    pieces = [data[start : start + piece] for start in range(0, len(data), piece)]
+    assert lines_of(*pieces) == [b"one", b" two", "thr\ufeffee".encode()]
+
+
 @pytest.mark.rule("R9")
 @pytest.mark.parametrize("piece", [1, 3, 10, 100])
 def test_a_line_that_is_too_long_is_skipped_up_to_its_end(piece):

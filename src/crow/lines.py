@@ -21,6 +21,8 @@ ROOM = 256 * 1024
 """Unsent bytes above which producers of updates have to wait."""
 FLOOD = 32 * 1024 * 1024
 """Unsent bytes above which we stop reading: the peer asks and does not take the answers."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""With which some programs of Windows begin what they write: no part of the first line."""
 
 MOST_DRAINED = 64
 """Chunks that are still read from a peer that no longer takes anything: one that goes on sending is not waited for."""
@@ -141,7 +143,7 @@ class LineReader:
     def _take(self, line: bytes) -> None:
         if len(line) > self.longest:
             self._receive(None)
-        elif line and not line.isspace():
+        elif (line := line.removeprefix(BYTE_ORDER_MARK)) and not line.isspace():
             self._receive(line)
 
     def _finish(self) -> None:

@@ -263,6 +263,13 @@ def test_a_line_over_64_mebibytes_is_skipped_and_its_memory_given_back(open_edit
     assert sum("error" in message for message in crow.received) == 1
 
 
+@pytest.mark.rule("R1", "R9")
+def test_a_byte_order_mark_before_the_first_message(open_editor):
+    crow = open_editor(script=SCRIPT, initialize=False)
+    crow.send_bytes("\ufeff".encode())
+    assert crow.initialize()["protocolVersion"] == 1
+
+
 @pytest.mark.rule("R9", "R66")
 def test_a_prompt_of_20_megabytes_is_read(open_editor):
     crow = open_editor(script=SCRIPT, config="context_window = 100_000_000")
