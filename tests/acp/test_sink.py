@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from crow.acp import wire
-from crow.acp.sink import CHUNKS_PER_SECOND, LONGEST_HOLD, TextPace, UpdateSink
-from crow.events import CallOpened, Event, Notice, TextDelta, ThoughtDelta, TurnEnded, TurnStarted
+from crow.acp.sink import LONGEST_HOLD, UpdateSink
+from crow.acp.text_flow import CHUNKS_PER_SECOND, TextPace
+from crow.events import CallOpened, CrowSaid, Event, Notice, TextDelta, ThoughtDelta, TurnEnded, TurnStarted
 from crow.messages import StopReason
 from crow.results import ToolKind
 from tests.support.timers import timers_left
@@ -161,6 +162,35 @@ def test_a_notice_keeps_its_place_in_the_text(busy_sink):
         "! wait",
         "c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "gap"),
+    [
+        (["I look."], "\n\n"),
+        (["I look.\n"], "\n"),
+        (["I look.", "\n"], "\n"),
+        (["I look.\r\n"], "\n"),
+        (["I look.\n  "], "\n"),
+        (["I look.\n", "\n"], ""),
+        (["I look.\n  \n"], ""),
+        (["I look.\r\n\r\n"], ""),
+        ([" \n"], "\n"),
+    ],
+)
+def test_messages_have_a_blank_line_between_them(sink, pieces, gap):
+    """Markdown joins lines that have none, and many clients join all text of a turn."""
+    sink._takes_notices = False
+    first = [text(piece) for piece in pieces]
+    feed(sink, TurnStarted("t1"), *first)
+    for event, said in (
+        (text("Done.\n", "m2"), f"{gap}Done.\n"),
+        (Notice("info", "Wait"), "\n> Wait\n\n"),
+        (CrowSaid("m3", "Help\n"), "Help\n"),
+        (Notice("info", "Ready"), "\n> Ready\n\n"),
+    ):
+        assert feed(sink, event, LONGEST_HOLD)[-1] == said
+    assert feed(sink, TurnStarted("t2"), text("Next.", "m4"), LONGEST_HOLD)[-1] == "Next."
 
 
 @pytest.mark.parametrize("held", [TextDelta("m2", "b"), CallOpened("c1", "read", ToolKind.READ, "Read")])

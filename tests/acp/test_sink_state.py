@@ -348,13 +348,13 @@ def test_a_quiet_call_is_no_call_unless_it_fails():
     assert told(opened, CallSettled("c1", ToolResult.failed("cut off"))) == []
 
 
-def test_a_message_after_another_begins_on_a_line_of_its_own():
+def test_a_message_after_another_begins_a_paragraph():
     """Some clients join all text of a turn, whatever stood between it."""
     call = [CallOpened("c1", "read", ToolKind.READ, "Read"), CallSettled("c1", ToolResult(True, ""))]
     first, second, third = TextDelta("m1", "I look."), TextDelta("m2", "Done.\n"), TextDelta("m3", "Bye.")
     updates = told(TurnStarted("t1"), first, *call, second, third, TextDelta("m3", " Now."), TurnStarted("t2"))
     said = [update["content"]["text"] for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
-    assert "".join(said) == "I look.\n\nDone.\nBye. Now."
+    assert "".join(said) == "I look.\n\nDone.\n\nBye. Now."
 
 
 def test_a_session_that_was_loaded_gets_its_title():

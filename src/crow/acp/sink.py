@@ -9,7 +9,7 @@ A session that is loaded is shown through `replay`, each thing once and whole.
 
 import asyncio
 from collections.abc import Iterable
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -17,21 +17,20 @@ from crow import events
 from crow.acp import translate, translate_session, wire
 from crow.acp.connection import Connection
 from crow.acp.shown_calls import CallEvent, ShownCalls
+from crow.acp.text_flow import Paragraphs, TextPace
 from crow.events import milliseconds_now
 from crow.session.faces.face import ClientKnowledge
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark
 from crow.store.base import SessionEntry
 from crow.turn.spending import Spending
 
-CHUNKS_PER_SECOND = 66.0
-SAVED_CHUNKS = 6.6
-"""What may be sent in a burst: the chunks of a tenth of a second. No second has more than the sum of the two."""
 LONGEST_HOLD = 0.016
 """Seconds that a delta waits for the next one: as long as it takes to earn a chunk, which is a frame of a screen."""
 BREATH = 32
 """Updates of a replay after which others get their turn."""
 
 _Delta = events.TextDelta | events.ThoughtDelta
+_Message = TypeVar("_Message", bound=events.TextDelta | events.ThoughtDelta | events.CrowSaid)
 _FromElsewhere = events.UserSaid | events.CommandGiven | events.PermissionAnswered | events.StateChanged
 """What a client is told of if it happened at another face."""
 _Shown = (
@@ -69,27 +68,6 @@ _NotShown = (
 """What a client is not told of: another event says it, or it is only for the model or the store."""
 
 
-class TextPace:
-    """A token bucket: a budget of chunks that refills evenly.
-
-    A delta that finds the budget spent waits for the next delta instead of the moment when a chunk is earned: so a
-    stream that is a little too fast has some of its deltas joined in pairs and all others sent without delay, where
-    even spacing would delay each of them.
-    """
-
-    def __init__(self, now: float) -> None:
-        self._saved = SAVED_CHUNKS
-        self._counted_at = now
-
-    def may_send(self, now: float) -> bool:
-        self._saved = min(SAVED_CHUNKS, self._saved + (now - self._counted_at) * CHUNKS_PER_SECOND)
-        self._counted_at = now
-        return self._saved >= 1
-
-    def spend(self) -> None:
-        self._saved = max(0.0, self._saved - 1)
-
-
 class UpdateSink:
     """`shows_output_in` is the session's folder for a client that shows the raw output of commands; None for others."""
 
@@ -117,8 +95,7 @@ class UpdateSink:
         self._in_turn = False
         self._held: list[events.Notice] = []
         self._notices = 0
-        self._in_line = False
-        """The turn's text so far does not end with a line's end."""
+        self._paragraphs = Paragraphs()
         self._message_id = ""
         """The message whose text came last."""
         self._takes_changes = takes_changes
@@ -157,9 +134,12 @@ class UpdateSink:
     def take(self, event: events.Event) -> None:
         if isinstance(event, _Delta):
             self._calls.show_held()
-            self._grow(self._on_a_line_of_its_own(event))
+            self._grow(self._as_paragraph(event))
             return
         self._flush()
+        if isinstance(event, events.CrowSaid):
+            event = self._as_paragraph(event)
+            self._paragraphs.follow(event.text)
         if isinstance(event, events.ArgumentsGrew):
             return  # previews show what arrives
         if isinstance(event, CallEvent):
@@ -170,13 +150,13 @@ class UpdateSink:
         if not isinstance(event, _NotShown):
             self._send_event(event)
 
-    def _on_a_line_of_its_own(self, event: _Delta) -> _Delta:
-        """Puts a new message on a line of its own: many clients join all text of a turn, whichever message it is of."""
+    def _as_paragraph(self, event: _Message) -> _Message:
+        """Begins a new message with a paragraph of its own."""
         if event.message_id == self._message_id or isinstance(event, events.ThoughtDelta):
             return event
         self._message_id = event.message_id
         self._flush()
-        return replace(event, text=f"\n\n{event.text}") if self._in_line else event
+        return replace(event, text=f"{self._paragraphs.gap()}{event.text}")
 
     def _past_known_to_client(self, item: PastItem) -> PastItem:
         """A client that knows no compactions is told of one in words, as it was when it happened."""
@@ -184,14 +164,15 @@ class UpdateSink:
             return PastRemark(f"notice-past-{item.compaction_id}", translate.compaction_as_notice(item).text)
         return item
 
-    def _past_on_a_line_of_its_own(self, item: PastItem) -> PastItem:
-        """Puts a replayed message on a line of its own, as `_on_a_line_of_its_own` does with live text."""
+    def _past_as_paragraph(self, item: PastItem) -> PastItem:
+        """Begins a replayed message with a paragraph of its own, as `_as_paragraph` does with live text."""
         if isinstance(item, PastPrompt):
-            self._in_line = False
+            self._paragraphs.forget()
         if not isinstance(item, PastMessage | PastRemark) or not item.text:
             return item
-        begins_in_line, self._in_line = self._in_line, isinstance(item, PastMessage) and not item.text.endswith("\n")
-        return replace(item, text=f"\n\n{item.text}") if begins_in_line else item
+        gap = self._paragraphs.gap()
+        self._paragraphs.follow(item.text if isinstance(item, PastMessage) else "\n\n")
+        return replace(item, text=f"{gap}{item.text}")
 
     def _send_event(self, event: _Shown) -> None:
         match event:
@@ -203,7 +184,7 @@ class UpdateSink:
                 self._send_wait(event)
             case events.TurnStarted():
                 self._in_turn = True
-                self._in_line = False
+                self._paragraphs.forget()
                 self._send_held()
             case events.TurnEnded():
                 self._in_turn = False
@@ -239,7 +220,7 @@ class UpdateSink:
         number = 0
         self._in_turn = in_turn
         for item in items:
-            shown = self._past_on_a_line_of_its_own(self._past_known_to_client(item))
+            shown = self._past_as_paragraph(self._past_known_to_client(item))
             for update in translate_session.past_updates(shown, with_changes=self._takes_changes):
                 self._send(self._calls.announced(update) if _goes_on(item) else update)
                 number += 1
@@ -294,7 +275,7 @@ class UpdateSink:
         """A client shows by itself what was typed there."""
         if event.message_id not in self.known.messages:
             self._send_all(translate_session.past_updates(PastPrompt(event.message_id, event.sent)))
-            self._in_line = False
+            self._paragraphs.forget()
 
     def _send_answer(self, event: events.PermissionAnswered) -> None:
         """A question that was answered elsewhere has vanished here: the person is told where it was answered."""
@@ -344,7 +325,7 @@ class UpdateSink:
             self._texts.clear()
             self._pace.spend()
             if isinstance(delta, events.TextDelta):
-                self._in_line = not text.endswith("\n")
+                self._paragraphs.follow(text)
             for piece in translate.pieces(text):
                 self._send(translate.text_chunk(delta, piece))
 
@@ -354,9 +335,9 @@ class UpdateSink:
             self._send(translate.notice(notice))
         elif self._in_turn:
             self._notices += 1
-            # Many clients join all text of a turn, whichever message it belongs to.
-            self._send(translate.notice_as_message(notice, f"notice-{self._notices}", new_line=self._in_line))
-            self._in_line = False
+            message = translate.notice_as_message(notice, f"notice-{self._notices}", self._paragraphs.gap())
+            self._paragraphs.follow("\n\n")
+            self._send(message)
         else:
             self._held.append(notice)
 

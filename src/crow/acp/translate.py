@@ -257,9 +257,9 @@ def _notice(event: events.Notice, meta: wire.NoticeMeta | None = None) -> wire.U
     return wire.Notice(severity=event.severity, title=event.title, description=event.description or None, meta=meta)
 
 
-def notice_as_message(event: events.Notice, message_id: str, *, new_line: bool = False) -> wire.Update:
-    """For clients that know no notices: a message of its own. `new_line`: the text before it ends within a line."""
-    text = ("\n\n" if new_line else "") + quoted(event.text)
+def notice_as_message(event: events.Notice, message_id: str, gap: str) -> wire.Update:
+    """For clients that know no notices: a message of its own. `gap` keeps it apart from the text before it."""
+    text = gap + quoted(event.text)
     return wire.AgentMessageChunk(content=wire.TextContent(text=text), message_id=message_id)
 
 
