@@ -16,3 +16,9 @@ def test_a_tool_costs_as_much_in_its_description_as_in_its_schema():
     in_schema = tokens_of_tool(ToolSpec("find", "", {"type": "object", "description": said}))
     assert described >= len(said)
     assert 0 <= in_schema - described <= 10
+
+
+@pytest.mark.parametrize("text", ["x" * 5_000_000, "wörd " * 1_000_000, "查询" * 1_500_000])
+def test_a_long_text_is_estimated_from_its_samples(text):
+    exact = len(text.encode()) / 3
+    assert abs(tokens_of_text(text) - exact) < exact / 100

@@ -8,6 +8,7 @@ estimated here, rather too high than too low, from their bytes; so is what a pic
 import base64
 import binascii
 import enum
+import re
 from typing import Any, assert_never, cast
 
 import msgspec
@@ -100,12 +101,28 @@ class ToolCall(Part, frozen=True, tag="call"):
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Arguments as they stand; None if they are no JSON object. No text at all stands for no arguments."""
+    """Arguments as they stand; None if they are no JSON object, or one with too many values. No text at all stands for
+    no arguments."""
+    if has_too_many_values(text):
+        return None
     try:
         value = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+MOST_VALUES = 20_000
+"""Members in the arguments of a call, the nested ones too: no tool has a use for so many, and each is an object that
+takes longer to make than its characters take to arrive."""
+_VALUE = r'[^"\[{,]*+(?:[\[{,]|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)'
+"""A string, or one of the marks after which another value begins: a member has two of these."""
+_TOO_MANY_VALUES = re.compile(f"(?:{_VALUE}){{{2 * MOST_VALUES}}}+", re.DOTALL)
+
+
+def has_too_many_values(text: str) -> bool:
+    """Whether arguments have more values than anybody reads, found without making one of them."""
+    return len(text) >= 2 * MOST_VALUES and _TOO_MANY_VALUES.match(text) is not None
 
 
 def _bounded(text: str) -> str:
@@ -223,8 +240,18 @@ def tokens_of_part(part: Text | Image | Audio | Thought | ToolCall) -> int:
             assert_never(part)
 
 
+SAMPLES = 1000
+LONGEST_SAMPLE = 1000
+
+
 def _bytes_of(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    """Of a long text estimated from samples: it is asked for before each request."""
+    if text.isascii():
+        return len(text)
+    whole = len(text)
+    if whole > 2 * SAMPLES * LONGEST_SAMPLE:
+        text = "".join(text[start : start + LONGEST_SAMPLE] for start in range(0, whole, whole // SAMPLES))
+    return len(text.encode("utf-8", "surrogatepass")) * whole // len(text)
 
 
 def _tokens_of_bytes(size: int) -> int:

@@ -232,6 +232,8 @@ def many_rounds(crow: Editor) -> None:
         crow.start_prompt("word " * 40_000).answer(DEADLINE)
 
 
+MANY_MEMBERS = {"path": "a.txt"} | {f"name {number}": number for number in range(150_000)}
+
 TABLE: dict[str, Hostile] = {
     "a file of 60 MB of short lines": Hostile(
         60 * MB,
@@ -390,6 +392,30 @@ TABLE: dict[str, Hostile] = {
         config="context_window = 20_000_000",
         times=6,  # each is an object for a moment, which is three times as large as what was sent
     ),
+    "a prompt of 60 MB beyond ASCII": Hostile(
+        60 * MB,
+        prompted(50 * MB),
+        act=lambda crow: crow.start_prompt("wörd " * (10 * MB)).answer(DEADLINE),
+        message=60 * MB,
+        config="context_window = 200_000_000",
+    ),
+    **{
+        f"arguments of very many {what} in {pieces} pieces": Hostile(
+            len(written) + 1,
+            called("failed", "more than 20,000 values are in it"),
+            reply(say("Hello.")) + reply(call(tool, pieces=pieces, **arguments)) + DONE,
+            message=len(written),
+            warm_up=go,
+            times=20,
+        )
+        for pieces, what, tool, arguments in (
+            (20_000, "members", "read", MANY_MEMBERS),
+            (1, "members", "read", MANY_MEMBERS),
+            (1, "lists", "read", {"path": "a.txt", "more": [[[]]] * 150_000}),
+            (1, "edits", "edit", {"path": "a.txt", "edits": [{"old": f"a{n}", "new": "b"} for n in range(50_000)]}),
+        )
+        if (written := json.dumps(arguments))
+    },
     "an attachment of 20 MB": Hostile(20 * MB, prompted(250_000), act=attachment(20 * MB), message=20 * MB),
     "a client's line of 30 MB": Hostile(30 * MB, refused_line, act=no_request(30 * MB), message=30 * MB),
     "a large session that is loaded": Hostile(8 * MB, loaded, act=load_again),
@@ -418,7 +444,12 @@ def hostile(open_editor: Callable[..., Editor], folder: Path, case: Hostile, **m
     assert memory <= case.times * case.size + SLACK, f"{memory / MB:.0f} MB for {case.size / MB:.0f} MB"
 
 
-SLOW = ("a server's table of 30 MB", "a server's message of a million pieces", "an edit of 6,000 places")
+SLOW = (
+    "a server's table of 30 MB",
+    "a server's message of a million pieces",
+    "an edit of 6,000 places",
+    "a prompt of 60 MB beyond ASCII",
+)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from crow.acp import wire
 from crow.acp.jsonrpc import invalid_params
 from crow.actions import Form, Link, PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
+from crow.messages import has_too_many_values
 from crow.results import (
     CommandEnd,
     DiffBlock,
@@ -488,6 +489,8 @@ def locations(locations: tuple[Location, ...]) -> list[wire.ToolCallLocation] | 
 
 def raw_input(arguments: str) -> object:
     """The arguments as they will be used; as text if they are no JSON or nested absurdly; long texts cut."""
+    if has_too_many_values(arguments):
+        return {"text": arguments[:LONG_TEXT]}
     try:
         value = msgspec.json.decode(arguments or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from crow.messages import ToolCall, ToolSpec, json_object
+from crow.messages import ToolCall, ToolSpec, has_too_many_values, json_object
 from crow.tools.base import StandsForSeveral, Tool
 from crow.visible import one_line
 
@@ -63,7 +63,7 @@ class ReadCall(NamedTuple):
     arguments: dict[str, Any]
     """As they are in the call; empty if they cannot be read."""
     returned: str
-    """The arguments that the model gets back as its own: what it wrote, if that was an object."""
+    """The arguments that the model gets back as its own: what it wrote, if that was an object that can be read."""
     note: str = ""
     """What the model is told of how they were read."""
 
@@ -80,6 +80,8 @@ def read_call_of(call: ToolCall, tool: Tool) -> ReadCall:
 
 def read_call(call: ToolCall, spec: ToolSpec) -> ReadCall:
     """The call as its tool can read it. What cannot be read stays as it is: the tool says why."""
+    if has_too_many_values(call.arguments):
+        return ReadCall(call, {}, call.arguments_text())
     given = json_object(call.arguments)
     if given is not None and _has_one_meaning(given, call.arguments, spec.schema):
         return ReadCall(call, given, call.arguments)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from crow import events
 from crow.actions import Person, Question
 from crow.errors import StorageFailed, TurnCancelled
-from crow.messages import StopReason, ToolCall, json_object
+from crow.messages import StopReason, ToolCall, has_too_many_values, json_object
 from crow.policy.base import Allow
 from crow.results import CHANGING, LOOKING, HiddenOutput, ToolResult
 from crow.tools.arguments import ReadCall
@@ -134,7 +134,8 @@ class CallBatch:
         if (preview := call.partial.preview_of(read)) is not None:
             self._journal.append(preview)
         arguments = read.call.arguments
-        read_as = arguments if arguments != read.returned else ""
+        is_used = arguments != read.returned and not has_too_many_values(arguments)
+        read_as = arguments if is_used else ""
         self._journal.append(events.CallRequested(call.id, read.call.name, read.returned, read_as=read_as))
         return read
 
@@ -287,6 +288,8 @@ class LoopGuard:
 
 def _canonical(call: ToolCall) -> str:
     """The call's name and arguments, however the model spaced and ordered them."""
+    if has_too_many_values(call.arguments):
+        return f"{call.name} {call.arguments}"
     try:
         arguments = msgspec.json.encode(msgspec.json.decode(call.arguments or "{}"), order="deterministic").decode()
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from crow import events
-from crow.messages import ToolCall, json_object
+from crow.messages import ToolCall, has_too_many_values, json_object
 from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
 from crow.tools.arguments import ReadCall, read_call_of
@@ -144,6 +144,8 @@ class PartialCall:
         )
 
     def _look(self) -> events.CallPreviewed | None:
+        if has_too_many_values(self.arguments):
+            return None
         import jiter  # only models that call tools need it
 
         try:

@@ -11,7 +11,7 @@ import msgspec
 from crow.messages import ToolCall, ToolSpec, json_object
 from crow.tools.base import BadArguments
 from crow.tools.lenient.arguments import normalised, unwrapped
-from crow.tools.lenient.json_repair import Ambiguous, TruncatedJson, Unreadable, read_json
+from crow.tools.lenient.json_repair import Ambiguous, TooManyValues, TruncatedJson, Unreadable, read_json
 from crow.tools.lenient.names import squeezed
 from crow.tools.lenient.values import Json, coerced_fields, is_fields, is_items
 from crow.visible import one_line
@@ -90,6 +90,11 @@ def _unreadable(call: ToolCall, error: Exception) -> str:
         return (
             f"The arguments of `{call.name}` have no single meaning, and nothing was run: {error}. Make the call again "
             "with one JSON object in which each argument stands once."
+        )
+    if isinstance(error, TooManyValues):
+        return (
+            f"The arguments of `{call.name}` were not read, and nothing was run: {error}. Do it in several smaller "
+            "calls, or write the values to a file."
         )
     why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
     return (

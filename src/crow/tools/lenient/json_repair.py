@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from crow.messages import MOST_VALUES, has_too_many_values
 from crow.visible import join_surrogates
 
 DEEPEST = 64
@@ -63,8 +64,14 @@ class TruncatedJson(Unreadable):
     """What was written ends in the middle."""
 
 
+class TooManyValues(Unreadable):
+    """What was written would take long to read, whatever it means."""
+
+
 def read_json(text: str) -> Any:
     """The value that the text stands for: Unreadable if there is none, or more than one."""
+    if has_too_many_values(text):
+        raise TooManyValues(f"more than {MOST_VALUES:,} values are in it")
     try:
         value = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
