@@ -127,7 +127,8 @@ def test_titles_are_the_command(tmp_path):
         assert tool.title({}) == "Run a command"
         assert tool.title({"command": "npm te"}) == "npm te"
         assert command_title(" echo `date`\nls") == "echo `date`⏎ls"
-        assert tool.partial_display({"command": "one line"}) is None
+        assert tool.partial_display({"command": "npm te"}) == TextBlock("npm te", language="bash")
+        assert tool.partial_display({"command": " "}) is None
         assert tool.partial_display({"command": "two\nlines"}) == TextBlock("two\nlines", language="bash")
         assert ReadCommand(session.terminals).title({"id": "b7"}) == "Output of a background command"
 

@@ -14,9 +14,11 @@ from crow.tools.base import Action
 from crow.tools.edit import Edit
 from crow.tools.read_lines import ReadTracker
 from crow.tools.search import Search
+from crow.tools.terminal import RunCommand
 from crow.turn.partial_call import ENVELOPE, EVERY, MOST_TRIES, SMALL, PartialCall, last_piece
-from crow.workspace.base import Workspace
+from crow.workspace.base import Terminal, Workspace
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.terminals import Terminals
 
 
 class Writer:
@@ -100,6 +102,39 @@ def test_long_content_is_shown_by_its_end_and_costs_a_small_part_of_itself(tmp_p
 def test_a_small_text_is_shown_whole():
     assert last_piece("a\nb", SMALL) == "a\nb"
     assert last_piece("x\n" * 5000, SMALL).startswith("… 5,000 lines so far\n")
+    assert last_piece("x" * 5000, SMALL).startswith("… 5,000 characters so far\nxxx")
+
+
+def test_a_command_of_one_line_is_shown_as_it_grows_and_a_long_one_costs_a_small_part_of_itself(tmp_path):
+    def previews(command: str, piece: int) -> list[str]:
+        clock = Clock()
+        call = PartialCall(
+            "t1-c1", "terminal", RunCommand(Terminals(NoCommands()), 120), LocalWorkspace([str(tmp_path)]), clock
+        )
+        raw, shown = json.dumps({"command": command}), []
+        for start in range(0, len(raw), piece):
+            clock.now += EVERY
+            preview = call.grow(raw[start : start + piece])
+            if isinstance(preview, CallPreviewed) and preview.display:
+                [block] = preview.display
+                assert isinstance(block, TextBlock)
+                shown.append(block.text)
+        return shown
+
+    assert previews("npm test -- --watch=false", 10) == ["npm tes", "npm test -- --wat", "npm test -- --watch=false"]
+    long = previews("echo " + "x" * 100_000, 40)
+    assert "characters so far" in long[-1]
+    assert sum(map(len, long)) + len(long) * ENVELOPE < 100_000 * 0.5
+
+
+class NoCommands:
+    """Nothing is run while arguments arrive."""
+
+    async def open_terminal(self, command: str, **options: Any) -> Terminal:
+        raise AssertionError(command)
+
+    async def close(self) -> None:
+        pass
 
 
 def test_what_is_no_json_shows_nothing(tmp_path):

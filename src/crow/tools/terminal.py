@@ -115,7 +115,7 @@ class RunCommand:
 
     def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         command = arguments.get("command")
-        return TextBlock(command, language=SHELL) if isinstance(command, str) and "\n" in command else None
+        return TextBlock(command, language=SHELL) if isinstance(command, str) and command.strip() else None
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "CommandAction":
         arguments, unknown = _reader.read(call)

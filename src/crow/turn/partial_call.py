@@ -226,8 +226,9 @@ def _size(block: DisplayBlock) -> int:
 
 
 def last_piece(text: str, longest: int) -> str:
-    """All of a small text; of a larger one the end, with the number of lines that there are by now."""
+    """All of a small text; of a larger one the end, with how much there is by now."""
     if len(text) <= longest:
         return text
     lines = text.count("\n") + (not text.endswith("\n"))
-    return f"… {lines:,} lines so far\n{text[-longest:]}"
+    size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+    return f"… {size} so far\n{text[-longest:]}"
