@@ -58,5 +58,35 @@ def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_t
     are_gone(list(started))
 
 
+def test_the_question_shows_what_is_inserted_and_what_an_undo_takes_back(tmp_path: Path):
+    script = calling(
+        (EDITOR, {"command": "insert", "path": "notes.txt", "insert_line": 1, "new_str": "and a half"}),
+        (EDITOR, {"command": "undo_edit", "path": "notes.txt"}),
+        (EDITOR, {"command": "create", "path": "new/file.txt", "file_text": "new\n"}),
+        (EDITOR, {"command": "undo_edit", "path": "new/file.txt"}),
+    )
+    editor = editing(tmp_path, script)
+    notes, new = Path(editor.workspace) / "notes.txt", Path(editor.workspace) / "new/file.txt"
+    notes.write_text("one\ntwo\n")
+    editor.new_session(mcpServers=[ITSELF])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    inserted = {"type": "diff", "path": str(notes), "oldText": "one\ntwo\n", "newText": "one\nand a half\ntwo\n"}
+    back = inserted | {"oldText": inserted["newText"], "newText": inserted["oldText"]}
+    created = {"type": "diff", "path": str(new), "newText": "new\n"}
+    removed = created | {"oldText": "new\n", "newText": ""}
+    asked = [without_meta(request["toolCall"]["content"][0]) for request in editor.permissions]
+    assert asked == [inserted, back, without_old(created), removed]
+    calls = editor.tool_calls().values()
+    assert [without_meta(call["content"][0]) for call in calls] == [inserted, back, without_old(created), removed]
+    assert [request["toolCall"]["kind"] for request in editor.permissions] == ["edit", "edit", "edit", "delete"]
+    assert [call["kind"] for call in calls] == ["edit", "edit", "edit", "delete"]
+    assert (notes.read_text(), new.parent.exists()) == ("one\ntwo\n", False)
+    editor.close()
+
+
+def without_old(item: dict) -> dict:
+    return {name: value for name, value in item.items() if name != "oldText"}
+
+
 def without_meta(item: dict) -> dict:
     return {name: value for name, value in item.items() if name != "_meta"}

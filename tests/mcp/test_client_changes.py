@@ -6,13 +6,24 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.tool import LARGEST_DIFF, changes_of, command_of, partial_change, target_of
+from crow.mcp.using.changes import (
+    LARGEST_DIFF,
+    FileChange,
+    PastChanges,
+    change_meant,
+    command_of,
+    partial_change,
+    target_of,
+)
 from crow.results import DiffBlock, TextBlock
 from crow.workspace.local import LocalWorkspace
 
 
-def changes(folder: Path, **arguments: Any) -> tuple[DiffBlock, ...]:
-    return asyncio.run(changes_of(arguments, LocalWorkspace([str(folder)])))
+def changes(
+    folder: Path, past: PastChanges | None = None, tool: str = "", /, **arguments: Any
+) -> tuple[DiffBlock, ...]:
+    meant = change_meant(arguments, tool, past or PastChanges(), LocalWorkspace([str(folder)]))
+    return asyncio.run(meant).diffs
 
 
 @pytest.mark.parametrize(
@@ -60,6 +71,44 @@ def test_a_whole_file_is_a_diff_with_what_is_there(tmp_path):
     assert changes(tmp_path, path="a.py", file_text="new\n") == (DiffBlock(path, "modify", "old\n", "new\n"),)
 
 
+@pytest.mark.parametrize("name", ["new_str", "insert_text"])
+@pytest.mark.parametrize(
+    ("line", "after"), [(0, "new\r\none\r\ntwo"), (1, "one\r\nnew\r\ntwo"), (2, "one\r\ntwo\r\nnew")]
+)
+def test_lines_that_are_inserted_are_a_diff_with_what_is_there(tmp_path, name, line, after):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"one\r\ntwo")
+    arguments = {"command": "insert", "path": "a.py", "insert_line": line, name: "new"}
+    assert changes(tmp_path, **arguments) == (DiffBlock(str(path), "modify", "one\r\ntwo", after),)
+    assert changes(tmp_path, **arguments | {"insert_line": 3}) == ()
+    assert changes(tmp_path, **arguments | {"path": "missing"}) == ()
+
+
+def test_an_undo_shows_what_it_takes_back_unless_somebody_else_has_been_there(tmp_path):
+    path, past = str(tmp_path / "a.py"), PastChanges()
+    undo = {"command": "undo_edit", "path": "a.py"}
+    assert changes(tmp_path, past, **undo) == ()
+    past.add(FileChange(path, None, "one\n"))
+    past.add(FileChange(path, "one\n", "1\n"))
+    (tmp_path / "a.py").write_text("1\n")
+    assert changes(tmp_path, past, **undo) == (DiffBlock(path, "modify", "1\n", "one\n"),)
+    assert changes(tmp_path, past, "undo_edit", path="a.py") == changes(tmp_path, past, **undo)
+    (tmp_path / "a.py").write_text("somebody else's\n")
+    assert changes(tmp_path, past, **undo) == ()
+    (last,) = [past.last(path)]
+    assert last is not None
+    past.forget(last)
+    (tmp_path / "a.py").write_text("one\n")
+    assert changes(tmp_path, past, **undo) == (DiffBlock(path, "delete", "one\n", ""),)
+
+
+def test_former_texts_are_kept_within_bounds():
+    past = PastChanges()
+    for number in range(10):
+        past.add(FileChange(f"/a{number}", "x" * 400_000, "y" * 400_000))
+    assert [past.last(f"/a{number}") is not None for number in range(10)] == [False] * 5 + [True] * 5
+
+
 def test_nothing_is_shown_of_what_lies_outside_is_too_large_or_is_no_change(tmp_path):
     (tmp_path / "link").symlink_to("/etc")
     assert changes(tmp_path, path="/etc/passwd", content="x") == ()
@@ -79,6 +128,8 @@ def test_a_change_is_shown_while_it_arrives():
     edits = [{"oldText": "one", "newText": "1"}, {"oldText": "tw"}]
     assert partial_change({"path": "a.py", "edits": edits}) == (DiffBlock("a.py", "modify", "one", "1"),)
     assert partial_change({"path": "a.py", "file_text": "x = "}) == TextBlock("x = ", language="py")
+    inserted = {"command": "insert", "path": "a.py", "insert_line": 3, "new_str": "x = "}
+    assert partial_change(inserted) == TextBlock("x = ", language="py")
 
 
 def test_nothing_is_shown_of_a_path_that_may_be_half_there_or_of_what_is_no_change():

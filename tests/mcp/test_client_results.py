@@ -10,6 +10,7 @@ from crow.mcp.using.content import result_of
 from crow.results import TextBlock
 from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose
+from tests.support.scripts import DONE
 
 DIFF = {"type": "diff", "path": "/project/a.py", "operation": "modify", "oldText": "a\n", "newText": "b\n"}
 
@@ -80,6 +81,39 @@ def test_a_diff_in_the_result_is_shown_as_one_beside_what_the_model_is_told(tmp_
     assert diff == {"type": "diff", "path": path, "oldText": "a\n", "newText": "b\n"}
     assert text == {"type": "content", "content": {"type": "text", "text": "```text\nchanged\n```"}}
     assert told_model(editor) == "changed"
+
+
+def test_a_change_that_was_approved_stays_to_be_seen_where_the_server_shows_none(tmp_path):
+    go = "mcp__edits__go"
+    change = {"path": str(tmp_path / "work" / "bread.txt"), "old_str": "rye", "new_str": "wheat"}
+    editor = editing(tmp_path, calling((go, change), (go, change)))
+    (Path(editor.workspace) / "bread.txt").write_text("rye bread\n")
+    editor.new_session(mcpServers=[bad("edits")])
+    editor.prompt("Go.")
+    done, failed = editor.tool_calls().values()
+    diff, text = done["content"]
+    assert (diff["type"], diff["oldText"], diff["newText"]) == ("diff", "rye", "wheat")
+    assert "edited" in text["content"]["text"]
+    assert failed["status"] == "failed"
+    assert "diff" not in [item["type"] for item in failed["content"]], "nothing was changed"
+    editor.close()
+
+
+def test_the_titles_that_a_server_gives_are_shown_with_nothing_that_hides(tmp_path):
+    tools = ("go", "knead", "odd")
+    editor = editing(tmp_path, calling(*((f"mcp__titled__{name}", {"name": "rye"}) for name in tools)) + DONE)
+    editor.new_session(mcpServers=[bad("titled")])
+    editor.prompt("Go.")
+    titles = [call["title"] for call in editor.tool_calls().values()]
+    assert titles[1:] == ["titled: Knead⏎the dough rye", "titled: odd rye"]
+    assert titles[0].startswith("titled: Bake")
+    assert "\u202e" not in titles[0]
+    assert ["tool: go" in str(request) for request in editor.permissions] == [True, False, False]
+    editor.prompt("/mcp")
+    said = editor.text()
+    assert "Best" in said
+    assert "\u202e" not in said
+    editor.close()
 
 
 @pytest.mark.parametrize(

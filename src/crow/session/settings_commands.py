@@ -13,7 +13,7 @@ from crow.results import ToolKind
 from crow.session.commands import CommandPrompt, CommandReply
 from crow.session.options import Options
 from crow.session.servers import Servers
-from crow.visible import one_line
+from crow.visible import one_line, title_line
 from crow.workspace.base import Workspace
 
 if TYPE_CHECKING:
@@ -191,7 +191,8 @@ class Mcp:
 
 def _server_lines(server: "ServerStatus") -> Iterator[str]:
     cause = f": {one_line(server.cause, 500)}" if server.cause else ""
-    yield f"**{one_line(server.name, 100)}** (from {server.origin}): {server.state}{cause}"
+    title = f", and calls itself “{title_line(server.title, 100)}”" if server.title not in ("", server.name) else ""
+    yield f"**{one_line(server.name, 100)}** (from {server.origin}{title}): {server.state}{cause}"
     if server.known_as != server.name:
         yield f"Its tools are `{SERVER_TOOL}{server.known_as}__…`, for the model and in rules."
     if server.tools or server.prompts or server.has_resources:

@@ -35,6 +35,8 @@ class Server:
 
     def on_initialize(self, id: Any, params: Any) -> None:
         info = {"name": "bad", "version": "1"}
+        if self.behaviour == "titled":
+            info["title"] = "The **Best** Bakery\u202e"
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if self.behaviour == "lingers":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -96,6 +98,14 @@ class Server:
                 return [tool("shift", f"It is the {said} version.")]
             case "dups":
                 return [tool("go"), tool("go", "Another tool."), tool("go", "A third one.")]
+            case "titled":
+                hint = {"annotations": {"title": "Knead\nthe dough", "readOnlyHint": True}}
+                both = {"title": "Bake\u202e bread", "annotations": {"title": "Something else"}}
+                return [
+                    tool("go") | both,
+                    tool("knead") | hint,
+                    tool("odd") | {"title": 5, "annotations": {"title": []}},
+                ]
             case _:
                 return [tool("go")]
 
@@ -119,6 +129,8 @@ class Server:
                 send(id=id, result={"content": [{"type": "text", "text": f"piece {n}"} for n in range(200_000)]})
             case "silent":
                 return
+            case "edits":
+                self.edit(id, params["arguments"])
             case "huge-line":
                 send(id=id, result={"content": [{"type": "text", "text": "x" * 40_000_000}]})
             case "changing":
@@ -128,10 +140,17 @@ class Server:
             case "dups":
                 send(method="notifications/tools/list_changed")
                 send(id=id, result={"content": [{"type": "text", "text": "gone"}]})
-            case "many":
-                send(id=id, result={"content": [{"type": "text", "text": f"called {params['name']}"}]})
             case _:
-                send(id=id, result={"content": [{"type": "text", "text": "gone"}]})
+                said = f"called {params['name']}" if self.behaviour == "many" else "gone"
+                send(id=id, result={"content": [{"type": "text", "text": said}]})
+
+    def edit(self, id: Any, change: Any) -> None:
+        file = Path(change["path"])
+        text = file.read_text()
+        if is_there := change["old_str"] in text:
+            file.write_text(text.replace(change["old_str"], change["new_str"]))
+        said = "edited" if is_there else "not found"
+        send(id=id, result={"isError": not is_there, "content": [{"type": "text", "text": said}]})
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, Advice, BadArguments, ReadNeeded, Tool, verb_and_path
 from crow.tools.edit import Edit, EditAction
 from crow.tools.editing.matching import EditPlan
-from crow.tools.editing.replacements import FileReplacement, apply, with_ends_of, without_foreign_ends
+from crow.tools.editing.replacements import apply, replacement_after
 from crow.tools.file_changes import (
     PreparedChange,
     check_writable,
@@ -32,7 +32,6 @@ from crow.tools.read_lines import ReadTracker, count_lines
 from crow.tools.write import Write
 from crow.workspace.base import Workspace
 from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.text import usual_line_end
 
 Value = TypeVar("Value")
 Command = Literal["view", "create", "str_replace", "insert", "undo_edit"]
@@ -244,15 +243,3 @@ async def prepare_insert(
     change = await show_change(resolved, before.text, new)
     prepared = PreparedChange(call.id, workspace, seen, target, before, change, unknown, ADVICE)
     return EditAction(prepared, EditPlan([replacement]))
-
-
-def replacement_after(before: str, line: int, text: str) -> FileReplacement:
-    """The replacement of nothing by whole lines. After a last line without an end, that line gets one instead."""
-    end = usual_line_end(before)
-    fitted = with_ends_of("", without_foreign_ends(before, text), end)
-    start = 0
-    for _ in range(line):
-        start = before.find("\n", start) + 1
-        if start == 0:
-            return FileReplacement(len(before), len(before), end + fitted, 1)
-    return FileReplacement(start, start, fitted if fitted.endswith(("\n", "\r")) else fitted + end, 1)

@@ -15,6 +15,7 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
+from crow.mcp.using.changes import PastChanges
 from crow.mcp.using.configured import ConfiguredServer, place_of_key
 from crow.mcp.using.elicitation import (
     AskingCall,
@@ -90,6 +91,8 @@ class ServerConnection:
     ) -> None:
         self.server = server
         self.known_as = known_as
+        self.title = ""
+        """What the server calls itself; empty if it does not say."""
         self.state = State.STARTING
         self._down: ServerFailed | None = None
         """Why the server is not ready; None if it is."""
@@ -111,6 +114,8 @@ class ServerConnection:
         self._failure: ServerFailed | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self.past = PastChanges()
+        """What its running program could take back."""
         self.inventory = Inventory(self._lost, self._notices.warn)
         requests = ServerRequestHandler(server.name, context.roots, context.asker, self._calls, self._notices.warn)
         events = ConnectionEvents(self._hear, self._end, self._note_ending, self._note_unauthorised)
@@ -386,6 +391,8 @@ class ServerConnection:
 
     def _become_ready(self, client: Client) -> None:
         self._client = client
+        self.title = (client.server_info.title if client.server_info is not None else None) or ""
+        self.past.clear()
         self._unauthorised = False
         if self._is_awaited:
             self._notices.is_ready_now(was_ready=self._was_ready)

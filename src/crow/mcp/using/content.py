@@ -35,14 +35,17 @@ WRAPPED = {"result"}
 """The key under which the protocol's libraries put a value that is no object."""
 
 
-def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
-    """`roots` are the folders of the session: a diff is shown of what lies in them."""
+def result_of(given: CallToolResult, roots: Sequence[str], meant: Sequence[DiffBlock] = ()) -> ToolResult:
+    """`roots` are the folders of the session: a diff is shown of what lies in them. `meant` are the changes that the
+    call asked for: they stay to be seen where the server did them and shows none of its own."""
     texts, images = read_content(given.content)
     texts += unsaid(given.structured_content, texts)
     text = without_middle("\n\n".join(texts), LONGEST_TEXT)
     told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
     shown = decode(given.meta, roots)
     display = _displayed(shown or Display(), text)
+    if not given.is_error and not any(isinstance(block, DiffBlock) for block in display):
+        display = (*meant, *display)
     changed = shown is not None and any(isinstance(block, DiffBlock) for block in shown.blocks)
     return ToolResult(
         ok=not given.is_error,

@@ -49,6 +49,8 @@ class ServerStatus(msgspec.Struct, frozen=True):
     """The person has to log in before it can be used."""
     remedy: str = ""
     """How the failure can be repaired, where that is known."""
+    title: str = ""
+    """What it calls itself, in its own words."""
     has_printed: bool = False
     """It has written something to its standard error, since it was started last."""
 
@@ -144,6 +146,7 @@ class Hub:
                 one.inventory.has_resources,
                 one.wants_login,
                 one.remedy,
+                one.title,
                 one.has_printed,
             )
             for one in self._connections.values()

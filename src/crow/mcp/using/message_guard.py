@@ -103,7 +103,9 @@ class MessageGuard:
 
 
 def _well_formed_hints(annotations: Fields) -> Fields:
-    return {name: said for name in _HINTS if isinstance(said := annotations.get(name), bool)}
+    hints = {name: said for name in _HINTS if isinstance(said := annotations.get(name), bool)}
+    title = annotations.get("title")
+    return hints | ({"title": title} if isinstance(title, str) else {})
 
 
 # --- far too much

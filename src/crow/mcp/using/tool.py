@@ -1,14 +1,6 @@
-"""An MCP server's tool as one of the session's own: its description, title and kind, the file change that its arguments
-ask for, its calls.
-
-The target of a call and the change to a file are read from its arguments, which servers name in a few usual ways. What
-they do with them is their business: the diff in a question shows what the model asks for, beside the arguments
-themselves, and what was really done comes with the result.
-"""
+"""An MCP server's tool as one of the session's own: its description, title and kind, its calls, what grants go by."""
 
 import hashlib
-import re
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,8 +9,17 @@ from mcp_types import ToolAnnotations
 
 from crow.actions import Deed
 from crow.config.settings import McpServerSettings
-from crow.errors import CrowError
-from crow.events import CallProgressed, Journal
+from crow.events import CallDescribed, CallProgressed, Journal
+from crow.mcp.using.changes import (
+    ChangeMeant,
+    FileChange,
+    change_meant,
+    command_of,
+    partial_change,
+    removes,
+    target_of,
+    text_at,
+)
 from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.elicitation import AskingCall
@@ -29,27 +30,14 @@ from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import arguments_for
 from crow.tools.base import Action
-from crow.visible import every_line, hidden_characters, language_of, made_visible, one_line, warning
+from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 from crow.workspace.base import Workspace
-from crow.workspace.resolved_path import ResolvedPath
 
 LONGEST_DESCRIPTION = 2000
+LONGEST_NAME = 150
 LONGEST_TARGET = 100
-"""Characters of what a title says that a call is about."""
+"""Characters of a title: of what it calls the tool, and of what it says that a call is about."""
 CUT = "… (cut)"
-PATHS = ("path", "file_path", "filepath", "filename", "file")
-TARGETS = (*PATHS, "uri", "url", "query", "pattern", "command", "name", "title", "id")
-REPLACEMENTS = (
-    ("old_str", "new_str"),
-    ("old_string", "new_string"),
-    ("oldText", "newText"),
-    ("old_text", "new_text"),
-    ("old", "new"),
-)
-WHOLE = ("file_text", "content", "contents", "new_content")
-_WORD = re.compile(r"[A-Za-z_]{1,30}")
-LARGEST_DIFF = 64 * 1024
-"""Characters of all that a diff shows; a larger change is shown by its arguments alone."""
 
 
 class McpTool:
@@ -71,23 +59,21 @@ class McpTool:
         """Whether the server still has it as it is described here."""
         self._real_names = fitted.real_names
 
-    @property
-    def shown_name(self) -> str:
-        return one_line(f"{self.connection.name}: {self.definition.name}", 150)
-
     def title(self, arguments: dict[str, Any]) -> str:
-        target = one_line(target_of(arguments), LONGEST_TARGET)
-        if target and (command := command_of(arguments)):
-            target = f"{command} {target}"
-        return f"{self.shown_name} {target}" if target else self.shown_name
+        """In the server's own words, which the question repeats beside the names that decide. Where a command says what
+        is done with a file, the title of the whole tool would say too much."""
+        command, target = command_of(arguments), one_line(target_of(arguments), LONGEST_TARGET)
+        name = f"{self.definition.name} {command}" if command else _title_of(self.definition)
+        titled = one_line(f"{self.connection.name}: {name}", LONGEST_NAME)
+        return f"{titled} {target}" if target else titled
 
     def partial_display(self, arguments: dict[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
         return partial_change(with_real_names(arguments, self._real_names))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
         arguments = with_real_names(arguments_for(call, self.spec.schema), self._real_names)
-        changes = await changes_of(arguments, workspace)
-        return McpAction(self, call.id, arguments, changes, workspace)
+        meant = await change_meant(arguments, self.definition.name, self.connection.past, workspace)
+        return McpAction(self, call.id, arguments, meant, workspace)
 
 
 class McpAction(Action):
@@ -96,16 +82,20 @@ class McpAction(Action):
         tool: McpTool,
         call_id: str,
         arguments: dict[str, Any],
-        changes: tuple[DiffBlock, ...],
+        meant: ChangeMeant,
         workspace: Workspace,
     ) -> None:
         self._tool = tool
         self._call_id = call_id
         self._arguments = arguments
-        self._roots = workspace.roots
+        self._meant = meant
+        self._workspace = workspace
+        changes = meant.diffs
         changed = {"path": relative_to(changes[0].path, workspace.roots[0])} if changes else {}
         self.title = tool.title(arguments | changed)
-        kind = ToolKind.EDIT if changes else tool.kind  # for the eye alone, too
+        kind = (
+            (ToolKind.DELETE if removes(changes) else ToolKind.EDIT) if changes else tool.kind
+        )  # for the eye alone, too
         self.deed = Deed(tool.spec.name, kind, digest=tool.digest)
         self.locations = tuple(dict.fromkeys(Location(change.path) for change in changes))
         self.display: tuple[DisplayBlock, ...] = (*changes, TextBlock(_question(tool, arguments)))
@@ -113,6 +103,7 @@ class McpAction(Action):
     async def perform(self, journal: Journal) -> ToolResult:
         tool, progress = self._tool, _Progress(journal, self._call_id)
         asked_in = AskingCall(self._call_id, self.title, self.deed.kind)
+        before = await self._text()
         try:
             self._check()
             # The server may have to be started again for this call, and the tool be another then: it is checked again.
@@ -123,7 +114,23 @@ class McpAction(Action):
             return ToolResult.failed(f"{gave_no('result', tool.connection.server, failed)} Nothing was called.")
         except ServerFailed as failed:
             return ToolResult.failed(gave_no("result", tool.connection.server, failed))
-        return result_of(given, self._roots)
+        await self._note(before, undone=not given.is_error)
+        result = result_of(given, self._workspace.roots, self._meant.diffs)
+        if removes(result.display) and self.deed.kind is not ToolKind.DELETE:
+            journal.append(CallDescribed(self._call_id, ToolKind.DELETE, self.title, self.locations))
+        return result
+
+    async def _text(self) -> str | None:
+        path = self._meant.path
+        return None if path is None else await text_at(path.real, self._workspace)
+
+    async def _note(self, before: str | None, *, undone: bool) -> None:
+        """Remembers what the server really changed, for its undo."""
+        past, meant = self._tool.connection.past, self._meant
+        if meant.undoes is not None and undone:
+            past.forget(meant.undoes)
+        elif meant.path is not None:
+            past.add(FileChange(meant.path.real, before, await self._text()))
 
     def _check(self) -> None:
         if not self._tool.is_current:
@@ -149,6 +156,13 @@ def _described(said: str, remark: str) -> str:
     return f"{text}\n\n{remark}".strip() if remark else text
 
 
+def _title_of(definition: McpToolDefinition) -> str:
+    """What the server calls it for people, if it does; and else its name."""
+    hints = definition.annotations
+    titles = (definition.title, hints.title if hints is not None else None)
+    return next((title for title in titles if title and title.strip()), definition.name).strip()
+
+
 def _kind(hints: ToolAnnotations | None) -> ToolKind:
     """The kind that a call is shown as. What may run is decided by rules, whatever a server says of itself."""
     if hints is None or not hints.read_only_hint:
@@ -166,96 +180,6 @@ def _question(tool: McpTool, arguments: dict[str, Any]) -> str:
     lines += ["arguments:", *written.split("\n")]
     remark = warning(tool.connection.name, tool.definition.name, written)
     return every_line("\n".join(lines)) + (f"\n{remark}" if remark else "")
-
-
-# --- what a call is about
-
-
-def target_of(arguments: Mapping[str, Any]) -> str:
-    """What a title names; empty if no argument is known to be it."""
-    return next((value for name in TARGETS if isinstance(value := arguments.get(name), str) and value.strip()), "")
-
-
-def command_of(arguments: Mapping[str, Any]) -> str:
-    """What is done with a file by a tool that does several things, such as `view`; empty if none of them is named."""
-    command = arguments.get("command")
-    return command if _path(arguments) and isinstance(command, str) and _WORD.fullmatch(command) else ""
-
-
-def partial_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
-    """What has arrived of a change to a file, its path as the model wrote it; None if it does not look like one."""
-    path = _path(arguments)
-    if not path or list(arguments)[-1] in PATHS:  # the last argument may be half of what it will be
-        return None
-    if replaced := _replacements(arguments):
-        return tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
-    text = _whole_text(arguments)
-    return TextBlock(text, language=language_of(path)) if text is not None else None
-
-
-async def changes_of(arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
-    """The changes to a file of the workspace that are asked for; none if that cannot be told."""
-    resolved = await _resolved(arguments, workspace)
-    if resolved is None:
-        return ()
-    path = resolved.real
-    if replaced := _replacements(arguments):
-        diffs = tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
-    else:
-        diffs = await _whole_file_change(resolved, arguments, workspace)
-    return diffs if sum(len(diff.old_text) + len(diff.new_text) for diff in diffs) <= LARGEST_DIFF else ()
-
-
-async def _resolved(arguments: Mapping[str, Any], workspace: Workspace) -> ResolvedPath | None:
-    """The file that is to be changed; None if none is named, or one that is not the workspace's."""
-    given = _path(arguments)
-    if not given:
-        return None
-    try:
-        path = await workspace.resolve(given)
-    except CrowError:
-        return None
-    return path if workspace.contains(path.real) else None
-
-
-def _path(arguments: Mapping[str, Any]) -> str:
-    return next((value for name in PATHS if isinstance(value := arguments.get(name), str) and value), "")
-
-
-def _whole_text(arguments: Mapping[str, Any]) -> str | None:
-    return next((value for name in WHOLE if isinstance(value := arguments.get(name), str)), None)
-
-
-def _replacements(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [pair for part in (arguments, *_edits(arguments)) if (pair := _replacement(part)) is not None]
-
-
-def _edits(arguments: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    edits = arguments.get("edits")
-    return [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []  # pyright: ignore[reportUnknownVariableType] -- JSON
-
-
-def _replacement(part: Mapping[str, Any]) -> tuple[str, str] | None:
-    for names in REPLACEMENTS:
-        old, new = (part.get(name) for name in names)
-        if isinstance(old, str) and isinstance(new, str):
-            return old, new
-    return None
-
-
-async def _whole_file_change(
-    path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace
-) -> tuple[DiffBlock, ...]:
-    text = _whole_text(arguments)
-    if text is None or len(text) > LARGEST_DIFF:
-        return ()
-    try:
-        before = await workspace.read_document(path)
-    except CrowError:
-        return ()
-    if before is None:
-        return (DiffBlock(path.real, "add", "", text),)
-    return (DiffBlock(path.real, "modify", before.text, text),)
 
 
 # --- what a person's "always" is bound to: another program under the same name is another server, and a tool that is

@@ -134,6 +134,18 @@ def split_lines_of_any_end(text: str) -> list[str]:
     return io.StringIO(text, newline="").readlines()
 
 
+def replacement_after(before: str, line: int, text: str) -> FileReplacement:
+    """The replacement of nothing by whole lines. After a last line without an end, that line gets one instead."""
+    end = usual_line_end(before)
+    fitted = with_ends_of("", without_foreign_ends(before, text), end)
+    start = 0
+    for _ in range(line):
+        start = before.find("\n", start) + 1
+        if start == 0:
+            return FileReplacement(len(before), len(before), end + fitted, 1)
+    return FileReplacement(start, start, fitted if fitted.endswith(("\n", "\r")) else fitted + end, 1)
+
+
 # --- replacements in a text that somebody has changed meanwhile
 
 

@@ -1,0 +1,219 @@
+"""Tells from the arguments of an MCP call what it is about and which file it changes; remembers changes for an undo.
+
+Servers name their arguments in a few usual ways. What they do with them is their business: the diff in a question shows
+what the model asks for, beside the arguments themselves.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from crow import diff
+from crow.errors import CrowError
+from crow.paths import shown
+from crow.results import DiffBlock, DisplayBlock, TextBlock
+from crow.tools.editing.replacements import replacement_after
+from crow.tools.file_changes import off_loop_if_large
+from crow.tools.read_lines import count_lines
+from crow.visible import language_of
+from crow.workspace.base import Workspace
+from crow.workspace.resolved_path import ResolvedPath
+
+PATHS = ("path", "file_path", "filepath", "filename", "file")
+TARGETS = (*PATHS, "uri", "url", "query", "pattern", "command", "name", "title", "id")
+REPLACEMENTS = (
+    ("old_str", "new_str"),
+    ("old_string", "new_string"),
+    ("oldText", "newText"),
+    ("old_text", "new_text"),
+    ("old", "new"),
+)
+WHOLE = ("file_text", "content", "contents", "new_content")
+INSERT_LINE = "insert_line"
+INSERTED = ("new_str", "insert_text", "text")
+UNDO = "undo_edit"
+"""What the commands and arguments of the usual file editors are called that insert lines, and take an edit back."""
+_WORD = re.compile(r"[A-Za-z_]{1,30}")
+LARGEST_DIFF = 64 * 1024
+"""Characters of all that a diff shows; a larger change is shown by its arguments alone."""
+MOST_KEPT = 4 * 1024 * 1024
+"""Characters of former texts that are kept of one server's changes."""
+
+
+# --- what a call is about
+
+
+def target_of(arguments: Mapping[str, Any]) -> str:
+    """What a title names; empty if no argument is known to be it."""
+    return next((value for name in TARGETS if isinstance(value := arguments.get(name), str) and value.strip()), "")
+
+
+def command_of(arguments: Mapping[str, Any]) -> str:
+    """What is done with a file by a tool that does several things, such as `view`; empty if none of them is named."""
+    command = arguments.get("command")
+    return command if _path(arguments) and isinstance(command, str) and _WORD.fullmatch(command) else ""
+
+
+def partial_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
+    """What has arrived of a change to a file, its path as the model wrote it; None if it does not look like one."""
+    path = _path(arguments)
+    if not path or list(arguments)[-1] in PATHS:  # the last argument may be half of what it will be
+        return None
+    if replaced := _replacements(arguments):
+        return tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
+    text = _text(arguments, WHOLE)
+    if text is None and "old_str" not in arguments:
+        text = _text(arguments, INSERTED)
+    return TextBlock(text, language=language_of(path)) if text is not None else None
+
+
+# --- the change to a file that is asked for
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """A file before and after a call; None where it is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class PastChanges:
+    """What a server has changed since it was started: its own undo is shown before it happens."""
+
+    def __init__(self) -> None:
+        self._changes: list[FileChange] = []
+
+    def last(self, path: str) -> FileChange | None:
+        return next((change for change in reversed(self._changes) if change.path == path), None)
+
+    def add(self, change: FileChange) -> None:
+        if change.before != change.after:
+            self._changes.append(change)
+        while sum(len(one.before or "") + len(one.after or "") for one in self._changes) > MOST_KEPT:
+            del self._changes[0]
+
+    def forget(self, change: FileChange) -> None:
+        """It was taken back. Another one may look just the same: this very one goes."""
+        self._changes = [one for one in self._changes if one is not change]
+
+    def clear(self) -> None:
+        self._changes.clear()
+
+
+class ChangeMeant(msgspec.Struct, frozen=True):
+    """The change to a file of the workspace that is asked for."""
+
+    path: ResolvedPath | None = None
+    """None if it cannot be told."""
+    diffs: tuple[DiffBlock, ...] = ()
+    undoes: FileChange | None = None
+    """The former change that it takes back."""
+
+
+def removes(display: Sequence[DisplayBlock]) -> bool:
+    """Whether what is shown is that files are taken away, and no other change."""
+    changes = [block.operation for block in display if isinstance(block, DiffBlock)]
+    return bool(changes) and set(changes) == {"delete"}
+
+
+async def change_meant(arguments: Mapping[str, Any], tool: str, past: PastChanges, workspace: Workspace) -> ChangeMeant:
+    """`tool` is the server's own name for it, which says what is done where no argument does."""
+    path = await _resolved(arguments, workspace)
+    if path is None:
+        return ChangeMeant()
+    undone = past.last(path.real) if (command_of(arguments) or tool) == UNDO else None
+    try:
+        if undone is not None:
+            diffs = await _undo(undone, await _text_of(path, workspace))
+        else:
+            diffs = await _diffs(path, arguments, workspace)
+    except CrowError:
+        return ChangeMeant()
+    if not diffs or sum(len(block.old_text) + len(block.new_text) for block in diffs) > LARGEST_DIFF:
+        return ChangeMeant()
+    return ChangeMeant(path, diffs, undone)
+
+
+async def text_at(path: str, workspace: Workspace) -> str | None:
+    """The text that is there now, whatever was there before; None if there is none that can be read."""
+    try:
+        return await _text_of(await workspace.resolve(path), workspace)
+    except CrowError:
+        return None
+
+
+async def _text_of(path: ResolvedPath, workspace: Workspace) -> str | None:
+    document = await workspace.read_document(path)
+    return None if document is None else document.text
+
+
+async def _resolved(arguments: Mapping[str, Any], workspace: Workspace) -> ResolvedPath | None:
+    """The file that is to be changed; None if none is named, or one that is not the workspace's."""
+    given = _path(arguments)
+    if not given:
+        return None
+    try:
+        path = await workspace.resolve(given)
+    except CrowError:
+        return None
+    return path if workspace.contains(path.real) else None
+
+
+async def _diffs(path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
+    if replaced := _replacements(arguments):
+        return tuple(DiffBlock(path.real, "modify", old, new) for old, new in replaced)
+    if isinstance(line := arguments.get(INSERT_LINE), int):
+        return await _insertion(path, line, _text(arguments, INSERTED), workspace)
+    text = _text(arguments, WHOLE)
+    if text is None or len(text) > LARGEST_DIFF:
+        return ()
+    before = await _text_of(path, workspace)
+    return (DiffBlock(path.real, "add" if before is None else "modify", before or "", text),)
+
+
+async def _undo(change: FileChange, now: str | None) -> tuple[DiffBlock, ...]:
+    """Nothing where somebody else has changed the file since: the server decides what becomes of it."""
+    return await _between(change.path, now, change.before) if now == change.after else ()
+
+
+async def _insertion(path: ResolvedPath, line: int, text: str | None, workspace: Workspace) -> tuple[DiffBlock, ...]:
+    before = await _text_of(path, workspace) if text is not None else None
+    if text is None or before is None or not 0 <= line <= count_lines(before):
+        return ()
+    added = replacement_after(before, line, text)
+    return await _between(path.real, before, before[: added.start] + added.new + before[added.start :])
+
+
+async def _between(path: str, old: str | None, new: str | None) -> tuple[DiffBlock, ...]:
+    return await off_loop_if_large(len(old or "") + len(new or ""), lambda: diff.display(shown(path), old, new))
+
+
+# --- arguments, as servers name them
+
+
+def _path(arguments: Mapping[str, Any]) -> str:
+    return next((value for name in PATHS if isinstance(value := arguments.get(name), str) and value), "")
+
+
+def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((value for name in names if isinstance(value := arguments.get(name), str)), None)
+
+
+def _replacements(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [pair for part in (arguments, *_edits(arguments)) if (pair := _replacement(part)) is not None]
+
+
+def _edits(arguments: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    edits = arguments.get("edits")
+    return [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []  # pyright: ignore[reportUnknownVariableType] -- JSON
+
+
+def _replacement(part: Mapping[str, Any]) -> tuple[str, str] | None:
+    for names in REPLACEMENTS:
+        old, new = (part.get(name) for name in names)
+        if isinstance(old, str) and isinstance(new, str):
+            return old, new
+    return None
