@@ -1,6 +1,6 @@
 """Where an edit applies in a text, and what is put there. `matching` is where it begins."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -13,3 +13,18 @@ class TextEdit(msgspec.Struct, frozen=True):
     all: Annotated[bool, msgspec.Meta(description="replace every occurrence")] = False
     expected_replacements: Annotated[int, UNLISTED] = 0
     """How many places `all` must have, as the tools of others ask for; 0 for any number."""
+
+
+class EditInterpretation(NamedTuple):
+    """An edit as it may have been meant."""
+
+    what: str
+    """What was taken away, in words; empty for the edit as it is."""
+    old: str
+    new: str
+    line: int | None = None
+    """The number of its first line in the file, if the model copied it."""
+    only_there: bool = False
+    """Whether it is an interpretation of the edit only if its first line has that number."""
+    problem: str = ""
+    """Why the new text cannot be read in the same way, in a sentence."""

@@ -6,11 +6,11 @@ An interpretation is about the whole of an edit: what was taken from the old tex
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
-from typing import NamedTuple
 
 from crow.errors import WorkspaceError
+from crow.tools.editing import EditInterpretation
 from crow.tools.editing.forms import ENTITY, ESCAPE, is_word, unescaped
+from crow.tools.editing.line_numbers import without_numbers
 from crow.tools.editing.soundness import compiles, ending_of, is_python
 from crow.visible import join_surrogates
 from crow.workspace.text import with_line_feeds
@@ -19,33 +19,24 @@ MOST_READ = 1024 * 1024
 """Characters of an edit that is read in any other way than as it is."""
 
 
-class EditInterpretation(NamedTuple):
-    """An edit as it may have been meant."""
-
-    what: str
-    """What was taken away, in words; empty for the edit as it is."""
-    old: str
-    new: str
-    line: int | None = None
-    """The number of its first line in the file, if the model copied it."""
-    only_there: bool = False
-    """Whether it is an interpretation of the edit only if its first line has that number."""
-    problem: str = ""
-    """Why the new text cannot be read in the same way, in a sentence."""
-
-
-def other_interpretations(old: str, new: str) -> Iterator[EditInterpretation]:
-    """The likelier before the others; none of them is the edit as it is."""
+def other_interpretations(old: str, new: str, plain: str) -> Iterator[EditInterpretation]:
+    """The likelier before the others; none of them is the edit as it is. `plain` is the file's text."""
     if len(old) + len(new) > MOST_READ:
         return
     bare = EditInterpretation("", old, new)
-    for unwrap in (_without_bare_numbers, _without_some_numbers):
+
+    def unnumbered(edit: EditInterpretation) -> EditInterpretation | None:
+        has_numbers = any(character.isdigit() for character in edit.old)
+        return next(without_numbers(edit.old, edit.new, plain.split("\n")), None) if has_numbers else None
+
+    for unwrap in (_without_fence, unnumbered, _without_diff_marks):
         if (found := unwrap(bare)) is not None:
-            yield found
-    for unwrap in (_without_fence, _without_numbers, _without_diff_marks):
-        if (found := unwrap(bare)) is not None:
-            what = f"{bare.what} and {found.what}" if bare.what else found.what
-            bare = found._replace(what=what)
+            bare = found._replace(
+                what=f"{bare.what} and {found.what}" if bare.what else found.what,
+                line=found.line or bare.line,
+                only_there=found.only_there or bare.only_there,
+                problem=found.problem or bare.problem,
+            )
             yield bare
     for what, unescape in _UNESCAPES:
         meant = with_line_feeds(unescape(bare.old))
@@ -80,100 +71,6 @@ def _without_fence(interpretation: EditInterpretation) -> EditInterpretation | N
     if mine is not None and theirs is not None:
         return EditInterpretation("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
     return None if old is None else EditInterpretation("a code fence", old, interpretation.new if new is None else new)
-
-
-_NUMBERED = re.compile(r"[ \t]*L?(\d{1,7})(\t|[ ]?[|│→:]|-(?= ))(.*)", re.DOTALL)
-
-
-class _Numbered(NamedTuple):
-    number: int
-    mark: str
-    rest: str
-
-
-def _numbered(line: str) -> _Numbered | None:
-    found = _NUMBERED.fullmatch(line)
-    return None if found is None else _Numbered(int(found[1]), found[2], found[3])
-
-
-def numbers_of(text: str) -> list[int]:
-    """The numbers that all lines of a text begin with, as `read` writes them; empty if they do not."""
-    return [line.number for line in _numbered_lines(text)]
-
-
-def numbered_rests(text: str) -> list[str]:
-    """What stands behind these numbers."""
-    return [line.rest for line in _numbered_lines(text)]
-
-
-def _numbered_lines(text: str) -> list[_Numbered]:
-    """The lines that are not blank, if all of them are numbered in one way and upwards; else none."""
-    numbered: list[_Numbered] = []
-    for line in text.split("\n"):
-        if line.strip():
-            if (found := _numbered(line)) is None:
-                return []
-            numbered.append(found)
-    upwards = all(one.number < other.number for one, other in pairwise(numbered))
-    marks = {line.mark for line in numbered}
-    one_way = len(marks) == 1 or marks == {":", "-"}  # `search` has the one and the other
-    return numbered if upwards and one_way else []
-
-
-def _without_numbers(interpretation: EditInterpretation) -> EditInterpretation | None:
-    numbered = _numbered_lines(interpretation.old)
-    if not numbered:
-        return None
-    marks = {line.mark for line in numbered}
-    # What follows other marks than a tab is mostly a blank that belongs to the number.
-    padded = marks != {"\t"} and all(not line.rest or line.rest.startswith(" ") for line in numbered)
-
-    def strip(line: str) -> str:
-        found = _numbered(line)
-        if found is None or found.mark not in marks:
-            return line
-        return found.rest.removeprefix(" ") if padded else found.rest
-
-    old, new = ("\n".join(map(strip, text.split("\n"))) for text in (interpretation.old, interpretation.new))
-    return EditInterpretation("line numbers", old, new, line=numbered[0].number)
-
-
-AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
-"""A number as `read` writes it."""
-_NUMBER_ALONE = re.compile(r" *(\d{1,6}) (.*)")
-
-
-def _without_some_numbers(interpretation: EditInterpretation) -> EditInterpretation | None:
-    """For a text whose first line was copied from where its text begins, and the others with their numbers."""
-    first, _, rest = interpretation.old.partition("\n")
-    numbers = [found for line in rest.split("\n") if line.strip() for found in [AS_READ.match(line)]]
-    if not first.strip() or not numbers or not all(numbers):
-        return None
-    counted = [int(found[1]) for found in numbers if found is not None]
-    if any(other - one != 1 for one, other in pairwise(counted)):
-        return None
-    old, new = (AS_READ.sub("", text) for text in (interpretation.old, interpretation.new))
-    return EditInterpretation("line numbers", old, new, line=counted[0] - 1, only_there=True)
-
-
-def _without_bare_numbers(interpretation: EditInterpretation) -> EditInterpretation | None:
-    """For numbers with nothing but a blank between them and the text: they must be those of the lines."""
-    old, new = _counted(interpretation.old), _counted(interpretation.new)
-    if old is None or (new is None and any(map(_NUMBER_ALONE.fullmatch, interpretation.new.split("\n")))):
-        return None
-    return EditInterpretation(
-        "line numbers", old[1], interpretation.new if new is None else new[1], line=old[0], only_there=True
-    )
-
-
-def _counted(text: str) -> tuple[int, str] | None:
-    """The first of the numbers that all lines begin with, each one more than that before it, and the lines without."""
-    found = [_NUMBER_ALONE.fullmatch(line) for line in text.split("\n")]
-    lines = [line for line in found if line is not None]
-    numbers = [int(line[1]) for line in lines]
-    if len(lines) != len(found) or any(other - one != 1 for one, other in pairwise(numbers)):
-        return None
-    return numbers[0], "\n".join(line[2] for line in lines)
 
 
 _HUNK = re.compile(r"@@ [^\n]*@@[^\n]*\n")
@@ -255,7 +152,7 @@ def _unescaped(
         problem = "its new text has line ends both as they are and written as `\\n`"
     elif added and _cuts_a_string(new, interpretation.new):
         problem = "its new text has a `\\n` inside quotes, which may be meant as two characters or as a line end"
-    return interpretation._replace(what=what, old=old, new=new, problem=problem)
+    return interpretation._replace(what=what, old=old, new=new, problem=problem or interpretation.problem)
 
 
 _CODE = (

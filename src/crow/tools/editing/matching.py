@@ -205,12 +205,18 @@ def _match(
             if found.problem:
                 raise WorkspaceError(
                     f"{name} is unclear: its old text is there without {found.what}, but {found.problem}.",
-                    remedy="Write both texts as they stand in the file, escaped no more than JSON needs it.",
+                    remedy="Write both texts as they stand in the file, without line numbers and escaped no more than "
+                    "JSON needs it.",
                 )
-            _check_expected(source, edit, [match.start for match in matches], name)
+            places = [match.start for match in matches]
+            _check_expected(source, edit, places, name)
+            note = f"{name} matched at line {source.line_of(places[0])} by overlooking {found.what}."
+            if found.exact is not None:
+                meant = msgspec.structs.replace(edit, old=found.exact.old, new=found.exact.new)
+                matches, notes = _exact_matches(source, meant, places, name, manner)
+                return matches, (note, *notes)
             _check_classes(source, matches[0], edit, name, manner, is_shifted=True)
-            where = source.line_of(matches[0].start)
-            return matches, (f"{name} matched at line {where} by overlooking {found.what}.",)
+            return matches, (note,)
     raise _NoPlace(not_found(source, edit, name, manner))
 
 

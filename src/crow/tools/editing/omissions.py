@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
+from crow.diff import compare_lines
 from crow.errors import WorkspaceError
-from crow.tools.editing.interpretations import inside_fence, numbers_of
+from crow.tools.editing.interpretations import inside_fence
+from crow.tools.editing.line_numbers import numbers_of
 
 _DOTS = r"(?:\.{3,}|…+|[⋮⋯︙]|\[\.\.\.\]|\[…\])"
 _THINGS = (
@@ -165,17 +167,38 @@ def _is_diff_of(old: str, new: str) -> bool:
 def left_out(path: str, before: str, text: str, replaced: str = "") -> tuple[int, str] | None:
     """The first line of a text that stands for what was left out, with its number; None if there is none.
 
-    `replaced` is what the text takes the place of: where most of that goes, fewer words are enough.
+    `replaced` is what the text takes the place of: where most of that goes, fewer words are enough, and where all of it
+    stays, nothing was left out.
     """
-    if not _may_be_placeholder(text):
+    if not _may_be_placeholder(text) or _keeps_all(replaced, text):
         return None
     known: set[str] | None = None
-    for number, line in _suspects(_suffix(path), text, much_goes=_goes_for_the_most_part(replaced, text)):
+    much_goes = _goes_for_the_most_part(replaced, text)
+    for number, line in _suspects(_suffix(path), text, much_goes=much_goes):
         if known is None:
             known = {one.strip() for one in before.split("\n")}
-        if line.strip() not in known:
+        if line.strip() not in known and (much_goes or not _is_an_example(path, number, line, replaced, text)):
             return number, line.strip()
     return None
+
+
+def _keeps_all(replaced: str, text: str) -> bool:
+    """Whether a text only adds to what it replaces: it has all lines of it, in their order."""
+    lines = iter([line.strip() for line in text.split("\n")])
+    old = [line.strip() for line in replaced.split("\n") if line.strip()]
+    return bool(old) and all(line in lines for line in old)
+
+
+def _is_an_example(path: str, number: int, line: str, replaced: str, text: str) -> bool:
+    """Whether a comment of code in Markdown is what a reader is shown: it takes the place of no more than a line."""
+    if _suffix(path) not in _MARKDOWN or not line.strip().startswith(("//", "#", "/*")):
+        return False
+    changes = compare_lines(replaced.split("\n"), text.split("\n"))
+    return all(
+        change.old_end - change.old_start <= change.new_end - change.new_start
+        for change in changes
+        if change.new_start < number <= change.new_end
+    )
 
 
 _PARTS = (

@@ -66,6 +66,15 @@ class Source:
     def _usual_end(self) -> str:
         return usual_line_end(self.text)
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(place + 1 for place in occurrences(self.plain, "\n"))]
+
+    def range_of_line(self, number: int) -> range:
+        """Where the characters of a line are, with its end; lines are counted from 1."""
+        starts = [*self._starts[number - 1 : number + 1], len(self.plain), len(self.plain)] if number > 0 else [0, 0]
+        return range(starts[0], starts[1])
+
     def line_start(self, plain: int) -> int:
         """Where the line begins that a place is in."""
         return self.plain.rfind("\n", 0, plain) + 1
@@ -86,12 +95,14 @@ class Source:
         return (first_line_end(self.text, place) if self._has_returns else None) or self._usual_end
 
 
-def occurrences(text: str, wanted: str, step: int = 1) -> Iterator[int]:
-    """Overlapping ones too, if the step is one: what can be read in two ways is not unique."""
-    place = text.find(wanted)
+def occurrences(text: str, wanted: str, step: int = 1, *, first: int = 0, end: int | None = None) -> Iterator[int]:
+    """Overlapping ones too, if the step is one: what can be read in two ways is not unique. `first` and `end` are the
+    places between which they begin."""
+    last = None if end is None else end - 1 + len(wanted)
+    place = text.find(wanted, first, last)
     while place >= 0:
         yield place
-        place = text.find(wanted, place + step)
+        place = text.find(wanted, place + step, last)
 
 
 def only_place(text: str, wanted: str) -> int | None:

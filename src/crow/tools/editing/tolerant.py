@@ -11,9 +11,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from crow.errors import WorkspaceError
+from crow.tools.editing import EditInterpretation
 from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
 from crow.tools.editing.indents import LineFit, indent_of
-from crow.tools.editing.interpretations import EditInterpretation, other_interpretations, with_line_ends_meant
+from crow.tools.editing.interpretations import other_interpretations, with_line_ends_meant
 from crow.tools.editing.replacements import PlainMatch, Source, occurrences
 from crow.tools.editing.restyling import with_escapes_of
 from crow.tools.editing.soundness import compiles, has_braces, is_code
@@ -32,6 +33,8 @@ class TolerantMatches(NamedTuple):
     what: str
     """What was overlooked, in words."""
     matches: list[PlainMatch]
+    exact: EditInterpretation | None = None
+    """What the edit was read as, if that is in the file as it is."""
     line: int | None = None
     """The line that the model said it is at."""
     problem: str = ""
@@ -45,16 +48,17 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
     """
     interpretations = [
         _with_line_ends(path, interpretation)
-        for interpretation in (EditInterpretation("", old, new), *other_interpretations(old, new))
+        for interpretation in (EditInterpretation("", old, new), *other_interpretations(old, new, source.plain))
     ]
     most = MOST_PLACES if every else MOST_NAMED
     for interpretation in interpretations[1:]:
-        places = list(islice(occurrences(source.plain, interpretation.old), most)) if interpretation.old.strip() else []
+        places = list(islice(_exact_places(source, interpretation), most)) if interpretation.old.strip() else []
         if places:
             length = len(interpretation.old)
             matches = [PlainMatch(place, place + length, interpretation.new) for place in places]
-            if _is_there(source, interpretation, matches):
-                yield TolerantMatches(interpretation.what, matches, interpretation.line, interpretation.problem)
+            yield TolerantMatches(
+                interpretation.what, matches, interpretation, interpretation.line, interpretation.problem
+            )
     for interpretation in interpretations:
         yield from _by_form(source, interpretation, path, most=most)
     for level, what, mark in (
@@ -67,9 +71,19 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
                 yield TolerantMatches(what, matches)
 
 
-def _is_there(source: Source, interpretation: EditInterpretation, matches: Sequence[PlainMatch]) -> bool:
-    """Whether the places are where an interpretation must be to be one."""
-    return not interpretation.only_there or any(source.line_of(match.start) == interpretation.line for match in matches)
+def _exact_places(source: Source, interpretation: EditInterpretation) -> Iterator[int]:
+    if not interpretation.only_there:
+        places = occurrences(source.plain, interpretation.old)
+        return (place for place in places if _is_there(source, interpretation, place))
+    line = source.range_of_line(interpretation.line or 0)
+    return occurrences(source.plain, interpretation.old, first=line.start, end=line.stop)
+
+
+def _is_there(source: Source, interpretation: EditInterpretation, place: int) -> bool:
+    """Whether a place is where an interpretation must be to be one: with numbers, it is the beginning of a line."""
+    if interpretation.only_there:
+        return place in source.range_of_line(interpretation.line or 0)
+    return interpretation.line is None or source.line_start(place) == place
 
 
 def _with_line_ends(path: str, interpretation: EditInterpretation) -> EditInterpretation:
@@ -164,8 +178,9 @@ def _by_form(source: Source, interpretation: EditInterpretation, path: str, *, m
         places = next((found for found in levels if found), places)
     if places:
         matches = [place.match(interpretation.new) for place in places]
-        if _is_there(source, interpretation, matches):
-            yield TolerantMatches(search.overlooked(places[0]), matches, interpretation.line, interpretation.problem)
+        yield TolerantMatches(
+            search.overlooked(places[0]), matches, line=interpretation.line, problem=interpretation.problem
+        )
 
 
 class _Place(NamedTuple):
@@ -207,7 +222,9 @@ class _FormSearch:
             start, end = form.start_of(place), form.end_of(place + len(wanted))
             if start is None or end is None or _cuts_a_word(form.normal, place, wanted):
                 continue
-            if not _is_combined(self._source.plain, end) and (found := self._place(start, end, level)):
+            if _is_combined(self._source.plain, end) or (found := self._place(start, end, level)) is None:
+                continue
+            if _is_there(self._source, self._interpretation, found.start):
                 yield found
 
     def _place(self, start: int, end: int, level: Level) -> _Place | None:
