@@ -77,8 +77,8 @@ class OwnFolder:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    if session.config.cache is not None:
-        session.config.cache.set("crow/ended", int(exitstatus))
+    if (cache := getattr(session.config, "cache", None)) is not None:  # none with `-p no:cacheprovider`
+        cache.set("crow/ended", int(exitstatus))
 
 
 # --- which rules were shown, for the conformance report
