@@ -135,8 +135,9 @@ def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
 
 def _runs_later_words(words: tuple[str, ...]) -> bool:
     """`docker compose exec app rm x`: a sub-command that runs words behind it, wherever it stands."""
+    name = program(words[0])
     for phrase in RUNNERS:
-        if phrase[0] == program(words[0]) and phrase not in CHOOSERS:
+        if phrase[0] == name and phrase not in CHOOSERS:
             rest = iter(words[1:])
             if all(word in rest for word in phrase[1:]):
                 return True
