@@ -37,7 +37,7 @@ def test_not_covered(program, line):
 def test_what_a_rule_spells_out_is_not_looked_at(program, line):
     words = tuple(shlex.split(line))
     reason = why_not_listed(words, len(words))
-    assert reason is None or "only a rule without `*`" in reason or words[0] in ("sed", "jq")
+    assert reason is None or "only a rule without `*`" in reason or words[0] in ("sed", "jq", "awk")
 
 
 @pytest.mark.parametrize("word", ["bare", "bare/", "./bare", "work", "led.txt"])
@@ -187,7 +187,7 @@ def _about_words(entry: Covered) -> str:
         "no characters of the shell" if entry.shell_words else "",
         "behind `--` no option" + (f" but `{entry.after}`" if entry.after else "") if entry.passes_on else "",
         "any folder" if entry.anywhere else "",
-        "a plain script" if entry.program in ("sed", "jq") else "",
+        "a plain script" if entry.program in ("sed", "jq", "awk") else "",
     ]
     return "; ".join(filter(None, words))
 

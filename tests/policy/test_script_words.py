@@ -60,7 +60,7 @@ python scripts/build.py *
 node scripts/build.js *
 ruby scripts/build.rb *
 perl scripts/build.pl *
-awk '{print $1}' *
+mawk '{print $1}' *
 mage build *
 grunt build *
 gulp build *

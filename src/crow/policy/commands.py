@@ -12,10 +12,21 @@ import msgspec
 from crow.policy.brought_files import opened_word
 from crow.policy.git_commands import changes_index
 from crow.policy.path_words import Budget, ExecutionContext, why_path_forbidden
-from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, PASS_WORDS_ON, RUNNERS, program
+from crow.policy.programs import (
+    CHOOSERS,
+    EXACT_ONLY,
+    EXACT_PHRASES,
+    FILE_RUNNERS,
+    MODULE_RUNNERS,
+    PASS_WORDS_ON,
+    RUNNERS,
+    SUBCOMMANDS,
+    TAKES_TEXT,
+    program,
+)
 from crow.policy.repositories import why_repository_untrusted
 from crow.policy.submodules import why_submodule_untrusted
-from crow.policy.wildcard import is_same_anywhere, why_not_inert, why_not_listed, why_not_plain
+from crow.policy.wildcard import is_known, is_same_anywhere, why_not_inert, why_not_listed, why_not_plain
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
@@ -73,6 +84,39 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
         if reason := why_path_forbidden(word, context.execution, context.folders, context.budget, obeyed):
             return reason
     return None
+
+
+def takes_text(words: tuple[str, ...], context: CommandContext) -> bool:
+    """Whether what a command is given to read, by a pipe or from a file, is no more than text to it.
+
+    A rule is about words, and what is read may be anything: a shell runs it, `xargs` takes further words from it. So
+    the words are judged as if a `*` stood for all but those that say what is run, also where a rule spells them out.
+    """
+    start = 0
+    while length := _chooses(words[start:]):
+        name, chosen = program(words[start]), words[start + length :]
+        if not _spells_choice(chosen, name):
+            return False
+        if _runs_script(words[start:], length):
+            return name in FILE_RUNNERS and _is_file_of_workspace(chosen[0], context)
+        start += length + (chosen[0] == "-m")
+    words = words[start:]
+    if "/" in words[0]:
+        return _is_file_of_workspace(words[0], context)
+    general = CommandPattern(words[: telling_words(words)], open=True)
+    return words[0] in TAKES_TEXT or (is_known(words) and not why_not_covered(general, words, context))
+
+
+def _is_file_of_workspace(word: str, context: CommandContext) -> bool:
+    is_file = os.path.isfile(os.path.join(context.folders[0], word))
+    return is_file and why_path_forbidden(word, context.execution, context.folders, context.budget) is None
+
+
+def telling_words(words: Sequence[str]) -> int:
+    """How many words say what kind of thing is done: `npm run build`, `git commit`, `pytest`."""
+    if program(words[0]) not in SUBCOMMANDS or len(words) == 1 or words[1].startswith("-"):
+        return 1
+    return 3 if words[1] in ("run", "run-script") and len(words) > 2 and not words[2].startswith("-") else 2
 
 
 def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context: CommandContext) -> str | None:

@@ -122,7 +122,7 @@ EXACT_PHRASES: frozenset[tuple[str, ...]] = phrases(
 
 CHOOSERS: frozenset[tuple[str, ...]] = frozenset((shell,) for shell in SHELLS) | phrases(
     """
-    python pypy ipython perl ruby node nodejs deno bun php lua luajit julia tclsh osascript groovy scala awk
+    python pypy ipython perl ruby node nodejs deno bun php lua luajit julia tclsh osascript groovy scala
     mawk nawk java dotnet tsx ts-node uv+run poetry+run pdm+run hatch+run pipx+run pipenv+run npm+exec npm+x pnpm+exec
     pnpm+dlx yarn+exec yarn+dlx yarn+run yarn+node bun+run bun+x bun+exec deno+run deno+eval dotnet+exec bundle+exec
     direnv+exec nix+run nix+shell go+run rye+run pixi+run irb pry ghci jshell ocaml guile racket sbcl clisp clojure clj
@@ -134,6 +134,12 @@ CHOOSERS: frozenset[tuple[str, ...]] = frozenset((shell,) for shell in SHELLS) |
 
 PASS_WORDS_ON = phrases("python pypy uv+run poetry+run pipenv+run pipx+run bundle+exec")
 """Those of them that give the words behind it to what they run as they are, and to no shell."""
+
+FILE_RUNNERS = SHELLS | names("python pypy perl ruby node nodejs bun php lua luajit tclsh tsx ts-node")
+"""Those of them that take what they read for text once a file says what is run."""
+
+TAKES_TEXT = names("tee column base64 base32 fmt pr strings hexdump")
+"""Programs of which no more is known than that: what they are given to read is text to them."""
 
 MODULE_RUNNERS = names("python pypy")
 """`python -m X` is X, as far as X is known."""

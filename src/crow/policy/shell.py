@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from crow.policy.brought_files import may_bring_files
-from crow.policy.commands import CommandContext, CommandPattern, why_not_covered
+from crow.policy.commands import CommandContext, CommandPattern, takes_text, telling_words, why_not_covered
 from crow.policy.git_commands import is_git_alone
 from crow.policy.grammar import Word, Words, read_all
 from crow.policy.nested_commands import FoundCommands
@@ -78,7 +78,7 @@ def _coverage(
         for command in pipeline:
             context.brings_files, context.brings_repository = before
             _bring(context, [other.words for other in pipeline if other is not command])
-            covering.append(_covering(command, patterns, context))
+            covering.append(_covering(command, patterns, context, is_fed=command is not pipeline[0]))
             context.folders = _folders_after(command, context.folders)
         _bring(context, [command.words for command in pipeline])
     return covering
@@ -123,13 +123,17 @@ def _pipelines(commands: Sequence[PlainCommand]) -> Iterator[list[PlainCommand]]
             together = []
 
 
-def _covering(command: PlainCommand, patterns: Sequence[CommandPattern], context: CommandContext) -> int:
+def _covering(
+    command: PlainCommand, patterns: Sequence[CommandPattern], context: CommandContext, *, is_fed: bool
+) -> int:
     reason = "no rule is about it"
     name = shlex.join(command.words[:2])
     for number, pattern in enumerate(patterns):
         if not (found := why_not_covered(pattern, command.words, context)):
             _check_inputs(command, context)
-            return number
+            if not (is_fed or command.inputs) or takes_text(command.words, context):
+                return number
+            found = "it may do what it is given to read, and rules are about its words alone"
         if pattern.begins(command.words):
             reason = found
     raise NotCovered(f"`{name}` is not covered: {reason}.")
@@ -197,19 +201,12 @@ def suggest(line: str, execution: ExecutionContext) -> tuple[str, ...] | None:
 
 
 def _suggestion(words: tuple[str, ...], execution: ExecutionContext) -> str:
-    general = CommandPattern(words[: _telling_words(words)], open=True, first_root_only=True)
+    general = CommandPattern(words[: telling_words(words)], open=True, first_root_only=True)
     exact = shlex.join(words) if words[-1] != "*" else f"{shlex.join(words[:-1])} '*'"
     if _is_to_the_letter(words):
         return exact
     context = CommandContext(execution, [execution.cwd], Budget())
     return exact if why_not_covered(general, words, context) else f"{shlex.join(general.words)} *"
-
-
-def _telling_words(words: tuple[str, ...]) -> int:
-    """How many words say what kind of thing is done: `npm run build`, `git commit`, `pytest`."""
-    if program(words[0]) not in SUBCOMMANDS or len(words) == 1:
-        return 1
-    return 3 if words[1] in ("run", "run-script") and len(words) > 2 and not words[2].startswith("-") else 2
 
 
 def _is_to_the_letter(words: tuple[str, ...]) -> bool:

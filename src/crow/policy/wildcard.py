@@ -35,6 +35,23 @@ _JQ_NAMES = names(
     """
 )
 """What a filter of `jq` may name: neither the environment, nor modules, nor other files."""
+_AWK_TOKEN = re.compile(
+    r"""
+    "(?:[^"\\\n]|\\[nt"/.])*"
+    | (?P<regex>/(?:[^/\\\[\n]|\\[^\n]|\[\^?(?:\[:[a-z]+:\]|[^]/\\[\n])+\])+/)
+    | (?P<name>[A-Za-z_]\w*) | \d+(?:\.\d+)? | (?P<brace>[{}]) | (?P<more>>)(?!>)
+    | \|\|(?![|&]) | [ \t] | (?P<operand>[\n(,;!~]|&&) | [][)$+\-*%=<?:.]
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_AWK_NAMES = names(
+    """
+    BEGIN END NR NF FNR FS OFS RS ORS FILENAME SUBSEP print printf if else for in while do next exit delete length
+    substr index split sub gsub match toupper tolower sprintf int sqrt a b c d e f g h i j k l m n o p q r s t u v w x y
+    z sum total count seen max min avg line lines name names key keys val value values col cols row rows prev last first
+    """
+)
+"""What a script of `awk` may name: nothing that runs, reads or writes another file, nor the environment."""
 
 
 class _Compiled(msgspec.Struct, frozen=True):
@@ -181,7 +198,7 @@ def _unlisted(listed: _Compiled, words: tuple[str, ...], first: int, start: int,
                 return word
         elif at != end and not listed.has_option(word):
             return word
-    return _hidden_script(words, first, plain)
+    return _hidden_script(entry, words, first, start)
 
 
 def _is_option(word: str, at: int, end: int) -> bool:
@@ -208,13 +225,15 @@ def _may_be_repository(path: str) -> bool:
     return os.path.lexists(path) or os.path.lexists(f"{path.rstrip('/')}.git")
 
 
-def _hidden_script(words: tuple[str, ...], first: int, plain: list[int]) -> str | None:
-    """`sed` and `jq` take their first plain word for a script, and scripts can write, run and read other things."""
-    reads = _SCRIPTS.get(program(words[0]))
-    if reads is None or not plain or plain[0] < first:
+def _hidden_script(entry: Covered, words: tuple[str, ...], first: int, start: int) -> str | None:
+    """Some take their first plain word that is no option's value for a script, which can write, run and read things."""
+    reads = _SCRIPTS.get(entry.program)
+    if reads is None:
         return None
-    script = words[plain[0]]
-    return None if reads(script) else script
+    at = start
+    while at < len(words) and _is_option(words[at], at, len(words)):
+        at += 2 if words[at][1:] in tuple(entry.valued) else 1
+    return words[at] if first <= at < len(words) and not reads(words[at]) else None
 
 
 def _is_plain_sed(script: str) -> bool:
@@ -231,4 +250,19 @@ def _is_plain_jq(script: str) -> bool:
     return True
 
 
-_SCRIPTS = {"sed": _is_plain_sed, "jq": _is_plain_jq}
+def _is_plain_awk(script: str) -> bool:
+    at = depth = 0
+    wants_operand = True
+    while at < len(script):
+        token = _AWK_TOKEN.match(script, at)
+        if token is None or (token["name"] is not None and token["name"] not in _AWK_NAMES):
+            return False
+        if (token["regex"] and not wants_operand) or (token["more"] and depth):
+            return False  # a division; where something is printed, the name of a file
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        wants_operand = bool(token["operand"] or token["brace"]) or (wants_operand and token[0] in " \t")
+        at = token.end()
+    return True
+
+
+_SCRIPTS = {"sed": _is_plain_sed, "jq": _is_plain_jq, "awk": _is_plain_awk}
