@@ -14,7 +14,7 @@ GIT = names("switch checkout merge pull rebase stash reset restore push fetch cl
 PROGRAMS = names(
     """
     git cat ls head tail grep find sed sort wc cd echo test mkdir touch rg fd jq cut tree npm npm+run make pytest
-    unheard-of sleep curl diff
+    unheard-of sleep curl diff awk
     """
 )
 RULES = [allow(f"{command.replace('+', ' ')} *") for command in (*PROGRAMS, *(f"git+{name}" for name in GIT))]
@@ -50,11 +50,13 @@ OPENING = [
     *("git commit --file=l/id_rsa", "git push l/x.git main", "git fetch l/x", "git pull l/x", "cat http://l/x"),
     *("unheard-of l", "pytest l", "npm run build l", "npm test l", "jq . l", "cut -f 1 l", "diff l a.txt", "ls . l"),
     *("grep -e -A 3", "sort -k 1 l", "cat -n 5", "fd x l", "rg --files l", "/bin/cat l"),
+    *("awk '{print $1}' l", "awk -F l '{print}' l/id_rsa", "awk -v n=1 1 l", "tree -L 2 l"),
 ]
 OPENING_NOTHING = [
     *("ls", "ls -la", "cat", "head -n 20", "head -20", "tail -n 5", "grep -n foo", "grep -rn foo .", "grep -A 3 foo"),
     *("find . -name foo", "sed -n 1,5p", "sort -k 2 -u", "wc -l", "cut -d , -f 2", "ls .", "echo done", "echo 'l/x'"),
     *("test -f l", "make", "make all", "npm test", "npm run build", "curl -s https://a.b/c", "sleep 5", "jq .a"),
+    *("awk '{print $1}'", "awk -F , '{print $1}'", "tree -L 2"),
     *(
         "git status",
         "git status -s",

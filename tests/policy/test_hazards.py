@@ -113,6 +113,10 @@ xz -d a.xz
 hg import a.diff
 docker cp a b
 python -m zipfile -e a.zip .
+pnpm list
+pnpm ls --depth 0
+pnpm why x
+pnpm outdated
 gcc a.c
 gcc -E a.c
 gcc-12 a.c

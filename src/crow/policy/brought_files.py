@@ -19,14 +19,20 @@ _OPENS_NOTHING = GOAL_RUNNERS | names(
     "echo printf true false pwd basename dirname sleep which type whoami id uname nproc seq tr test date curl"
 )
 """Programs whose plain words are texts, goals or addresses."""
-_FIRST_IS_TEXT = names("grep rg fd sed jq")
+_FIRST_IS_TEXT = names("grep rg fd sed jq awk")
 """Programs whose first plain word is a pattern or a script, unless an option gives one."""
 _GIVES_TEXT = ("--regexp", "--file", "--files", "--extension")
 _ALWAYS_THERE = names(". /dev/null")
 _ASKS_REPOSITORY = names("fetch pull push remote ls-remote clone worktree submodule")
 _FILE_OPTIONS = {"grep": ("f", "--file"), "rg": ("f", "--file"), "git commit": ("F", "--file")}
 """Options whose value is a file, among those that a rule's `*` stands for."""
-_VALUED = {entry.program: entry.valued for entry in TABLE} | {"head": "nc", "tail": "nc", "cut": "bcdf", "fold": "w"}
+_VALUED = {entry.program: entry.valued for entry in TABLE} | {
+    "head": "nc",
+    "tail": "nc",
+    "cut": "bcdf",
+    "fold": "w",
+    "tree": "LPI",
+}
 """Letters of options with a value."""
 
 

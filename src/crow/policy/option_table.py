@@ -71,6 +71,8 @@ _LOG_LONG = (
 _LOG_FLAGS, _LOG_VALUED = f"{_DIFF_FLAGS}cmgiEFP", f"{_DIFF_VALUED}nL"
 _OTHER_TRANSPORT = r".*::|(?i:file:)"
 """`ext::sh -c …`, a transport that is a program; and a repository on this machine, which may bring hooks."""
+_REFSPEC = r"\+|.*:"
+"""`+x:y`, which moves the branch `y`, also one of this repository; and an address, which is no remote of it."""
 _CARGO_LONG = (
     "--release --all --workspace --all-targets --all-features --no-default-features --features --package --lib --bins "
     "--bin --tests --test --examples --example --benches --bench --doc --verbose --quiet --locked --offline --frozen "
@@ -136,6 +138,27 @@ _FILES = (
             "sort --random-source=x",
         ),
     ),
+    Covered(
+        "ls",
+        flags="1aAbBcCdDfFgGhiklmnNopqQrRsStuUvxXZ",
+        long="--all --almost-all --author --color --classify --file-type --full-time --group-directories-first "
+        "--human-readable --inode --literal --recursive --reverse --size --sort --time --time-style --directory "
+        "--format --ignore --hide --si --zero --numeric-uid-gid --no-group",
+        anywhere=True,
+        examples=("ls -la", "ls -1R src", "ls --color=never x"),
+        counterexamples=("ls -LR", "ls -RL x", "ls --dereference -R", "ls -HR x", "ls --derefer -R"),
+    ),
+    *(
+        Covered(
+            name,
+            flags="btz",
+            long="--binary --text --tag --zero",
+            anywhere=True,
+            examples=(f"{name} x", f"{name} -b x"),
+            counterexamples=(f"{name} -c x", f"{name} --check x", f"{name} -bc x"),
+        )
+        for name in ("md5sum", "sha1sum", "sha256sum", "sha512sum")
+    ),
     Covered("shuf", flags="erz", valued="ni", anywhere=True, examples=("shuf -n 1 x",), counterexamples=("shuf -o x",)),
     Covered(
         "uniq",
@@ -150,11 +173,20 @@ _FILES = (
     Covered(
         "tree",
         flags="adfiqNpsugxhDFvtcUrnCASJX",
-        valued="LPI",
+        shapes=r"-[LPI]",  # it reads their values from the next words, and the rest of a bundle as further letters
         long="--dirsfirst --filelimit --noreport --du --prune --si --gitignore --inodes --device --ignore-case --sort",
         anywhere=True,
         examples=("tree -a", "tree -L 2 src"),
-        counterexamples=("tree -o x", "tree -l", "tree -R -L 1", "tree --fromfile x", "tree -H x"),
+        counterexamples=(
+            "tree -o x",
+            "tree -Po x y",
+            "tree -aIo x y",
+            "tree -L2o x",
+            "tree -l",
+            "tree -R -L 1",
+            "tree --fromfile x",
+            "tree -H x",
+        ),
     ),
     Covered(
         "grep",
@@ -714,29 +746,46 @@ _GIT = (
         "git fetch",
         flags="pqvtna46",
         long="--all --prune --tags --no-tags --depth --quiet --verbose --dry-run --unshallow --progress "
-        "--no-recurse-submodules --prune-tags --deepen",
-        refused=_OTHER_TRANSPORT,
+        "--no-recurse-submodules --deepen",
+        refused=_REFSPEC,
         no_repositories=True,
         spelled=True,
         examples=("git fetch --all", "git fetch origin main"),
-        counterexamples=("git fetch --upload-pack ./x .", "git fetch ext::x", "git fetch --recurse-submodules"),
+        counterexamples=(
+            "git fetch --upload-pack ./x .",
+            "git fetch ext::x",
+            "git fetch https://x/y main",
+            "git fetch --recurse-submodules",
+            "git fetch origin +x:y",
+            "git fetch origin x:y",
+            "git fetch origin +x",
+            "git fetch --prune-tags",
+            "git fetch --refmap x origin",
+        ),
     ),
     Covered(
         "git pull",
         flags="qvrnp",
         long="--rebase --no-rebase --ff-only --ff --no-ff --autostash --prune --quiet --verbose --tags --no-tags "
         "--depth --no-edit",
-        refused=_OTHER_TRANSPORT,
+        refused=_REFSPEC,
         no_repositories=True,
         spelled=True,
-        examples=("git pull --ff-only",),
-        counterexamples=("git pull -s x", "git pull --upload-pack x", "git pull fd::x"),
+        examples=("git pull --ff-only", "git pull origin main"),
+        counterexamples=(
+            "git pull -s x",
+            "git pull --upload-pack x",
+            "git pull fd::x",
+            "git pull origin +x:y",
+            "git pull origin x:y",
+            "git pull git@x:y",
+        ),
     ),
     Covered(
         "git push",
         flags="quvn",
         long="--set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain --progress",
-        refused=rf"[+:]|{_OTHER_TRANSPORT}",
+        refused=_REFSPEC,
         no_repositories=True,
         spelled=True,
         examples=("git push origin main", "git push -u origin x"),
@@ -745,6 +794,9 @@ _GIT = (
             "git push --force",
             "git push origin +x",
             "git push origin :x",
+            "git push origin x:y",
+            "git push https://x/y main",
+            "git push git@x:y main",
             "git push --receive-pack=x",
             "git push --exec=x",
             "git push ext::x",
@@ -834,7 +886,6 @@ _TOOLS = (
         )
         for name, words in (
             ("npm", "ls list outdated view info show why explain root prefix ping audit"),
-            ("pnpm", "ls list outdated why"),
             ("yarn", "list outdated why info"),
         )
         for word in words.split()

@@ -115,7 +115,7 @@ EXACT_PHRASES: frozenset[tuple[str, ...]] = phrases(
     docker+run docker+exec podman+run podman+exec kubectl+exec kubectl+run rustup+run uv+tool mix+run git+bisect
     git+submodule git+filter-branch git+config git+hook git+update-index git+apply git+am git+checkout-index
     git+fast-import git+quiltimport hg+import hg+unbundle svn+patch docker+cp podman+cp kubectl+cp npm+config npm+set
-    pnpm+config yarn+config pip+config gh+alias
+    pnpm+config yarn+config pip+config gh+alias pnpm+list pnpm+ls pnpm+why pnpm+outdated
     """
 )
 """The same, for sub-commands."""
@@ -146,11 +146,12 @@ MODULE_RUNNERS = names("python pypy")
 
 HARMLESS = names(
     """
-    echo cat ls head tail pwd true false basename dirname realpath readlink stat cut tr nl od cmp comm seq sleep which
-    type whoami id uname nproc df tac rev fold expand paste mkdir touch cd md5sum sha1sum sha256sum sha512sum cksum
+    echo cat head tail pwd true false basename dirname realpath readlink stat cut tr nl od cmp comm seq sleep which
+    type whoami id uname nproc df tac rev fold expand paste mkdir touch cd
     """
 )
-"""Programs that are known to have no option that runs or overwrites something, in whatever folder they run."""
+"""Programs that are known to have no option that runs or overwrites something, in whatever folder they run, nor one
+that reads what no word names."""
 
 SUBCOMMANDS = names(
     """
