@@ -13,7 +13,7 @@ import { lastPart } from "../paths";
 import { Icon } from "./icons";
 import { dialog } from "./dialogs";
 import { Footer } from "./footer";
-import { ago } from "./time";
+import { Ago } from "./time";
 
 type Match = Methods["_crow/search"]["result"]["matches"][number];
 
@@ -82,16 +82,23 @@ function Inbox(): JSX.Element {
 
 function Rows(): JSX.Element {
   const [count, setCount] = useState(ROWS);
-  const end = useRef<HTMLLIElement>(null);
-  useEffect(() => whenNear(end.current!, (isNear) => isNear && setCount((before) => before + ROWS)), [count]);
+  const all = rows.value;
+  const hasMore = all.length > count;
   return (
     <>
-      {rows.value.slice(0, count).map((row) => (
+      {all.slice(0, count).map((row) => (
         <RowView key={row.sessionId} row={row} />
       ))}
-      <li ref={end} key="end" aria-hidden="true" />
+      {hasMore && <End key={count} onNear={() => setCount(count + ROWS)} />}
     </>
   );
+}
+
+/** Where the rows that are drawn end, and others follow. */
+function End({ onNear }: { onNear: () => void }): JSX.Element {
+  const end = useRef<HTMLLIElement>(null);
+  useEffect(() => whenNear(end.current!, (isNear) => isNear && onNear()), []);
+  return <li ref={end} aria-hidden="true" />;
 }
 
 function RowView({ row }: { row: Row }): JSX.Element {
@@ -108,7 +115,7 @@ function RowView({ row }: { row: Row }): JSX.Element {
           <bdi class="cut" title={row.cwd}>
             {lastPart(row.cwd)}
           </bdi>
-          <span>{word || ago(row.updatedAt)}</span>
+          <span>{word || <Ago iso={row.updatedAt} />}</span>
         </span>
       </button>
       <button
@@ -137,7 +144,7 @@ function Found({ text }: { text: string }): JSX.Element {
             <span class="match">{match.parts.map((part, index) => (part.hit ? <mark key={index}>{part.text}</mark> : part.text))}</span>
             <span class="row-facts">
               <bdi class="cut">{lastPart(match.cwd)}</bdi>
-              <span>{ago(match.updatedAt)}</span>
+              <span><Ago iso={match.updatedAt} /></span>
             </span>
           </button>
         </li>
