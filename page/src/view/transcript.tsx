@@ -11,7 +11,7 @@ import { Content, Words } from "./content";
 import { Icon } from "./icons";
 import { Markdown, StreamedMarkdown } from "./markdown";
 
-/** Items are drawn in groups of this size, so that one more costs no more in a long session than in a short one. */
+/** Items are drawn and laid out in groups of this size, so that one more costs no more in a long session than in a short one. */
 const GROUP = 40;
 /** Pixels from the end at which the person counts as reading along. */
 const AT_END = 60;
@@ -58,13 +58,13 @@ class Group extends Component<GroupProps> {
 
   override render({ session, items }: GroupProps): JSX.Element {
     return (
-      <>
+      <div class="item-group" style={{ "--items": items.length }}>
         {items.map((item) => (
           <article key={item.id} class={`item is-${item.is === "message" ? item.kind : item.is}`} tabIndex={-1}>
             <ItemView session={session} item={item} />
           </article>
         ))}
-      </>
+      </div>
     );
   }
 }
