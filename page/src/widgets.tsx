@@ -45,6 +45,8 @@ export interface ChangesPanelProps {
   sessionId: SessionId;
   /** Counts up whenever a call ended that may have changed a file: ask again. */
   revision: number;
+  /** Whether commands or servers may have changed files, which Crow does not know. */
+  mayHaveUnseen: boolean;
   onComment: OnComment;
 }
 

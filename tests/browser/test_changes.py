@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.browser.page import PHONE, Visit, crow_web, expect, in_browser
-from tests.support.scripts import DONE, call, edit, reply, say
+from tests.support.scripts import DONE, allowing, call, edit, reply, run, say
 
 ALLOWED = "".join(f'[[permission.rules]]\ntool = "{tool}"\ndecision = "allow"\n' for tool in ("write", "edit"))
 SCRIPT = (
@@ -46,6 +46,40 @@ def test_changed_files_are_listed_live_with_their_diffs_and_take_comments(tmp_pa
             await visit.page.keyboard.type("three, please")
             await press("Control+Enter")
             await expect(visit.composer).to_have_value("src/a.py:2\n> two\nthree, please\n")
+
+        in_browser(web, story)
+
+
+def test_what_a_command_did_to_files_is_not_called_nothing(tmp_path: Path) -> None:
+    unseen = "It does not know which files commands or servers have changed."
+    script = (
+        reply(call("read", path="a.py"), run("touch c.py"), when="look")
+        + reply(run("touch b.py"), when="make")
+        + reply(edit("a.py", "one", "two"), when="edit")
+        + DONE
+    )
+    with crow_web(tmp_path, script=script, config=ALLOWED + allowing("read")) as web:
+        (web.workspace / "a.py").write_text("one\n")
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.page.get_by_role("button", name="Changed files").click()
+            panel = visit.page.get_by_role("region", name="Changed files")
+            await visit.say("look")
+            await visit.question.get_by_role("button", name="Reject").click()
+            await visit.question.get_by_role("button", name="Skip").click()
+            await visit.idle()
+            await expect(panel).to_have_text("Nothing has changed in this session yet.")  # the command did not run
+            await visit.say("make it")
+            await visit.question.get_by_role("button", name="Allow once").click()
+            await expect(panel).to_contain_text(unseen)
+            await visit.idle()
+            await visit.page.reload()
+            await visit.page.get_by_role("button", name="Changed files").click()
+            await expect(panel).to_contain_text(unseen)
+            await visit.say("edit it")
+            await expect(panel).to_contain_text("a.py")
+            await expect(panel).to_contain_text("Files that commands or servers changed are not listed.")
 
         in_browser(web, story)
 

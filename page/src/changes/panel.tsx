@@ -17,7 +17,7 @@ const WRITTEN_BY_PROGRAMS =
 const KINDS = { added: "new", modified: "changed", deleted: "deleted" } as const;
 const SIGNS = { added: "A", modified: "M", deleted: "D" } as const;
 
-export function ChangesPanel({ sessionId, revision, onComment }: ChangesPanelProps): JSX.Element {
+export function ChangesPanel({ sessionId, revision, mayHaveUnseen, onComment }: ChangesPanelProps): JSX.Element {
   const { answer, trouble } = useChanges(sessionId, revision);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [showsLocks, setShowsLocks] = useState(false);
@@ -45,8 +45,11 @@ export function ChangesPanel({ sessionId, revision, onComment }: ChangesPanelPro
     ));
   return (
     <section class="changes" aria-label="Changed files" onKeyDown={moveByKey}>
-      <Summary files={known} isLoading={!answer && !trouble} />
-      {trouble && !answer && <p class="quiet">The changed files cannot be shown: {trouble}</p>}
+      {trouble && !answer ? (
+        <p class="quiet">The changed files cannot be shown: {trouble}</p>
+      ) : (
+        <Summary files={known} isLoading={!answer} mayHaveUnseen={mayHaveUnseen} />
+      )}
       <ul>{rows(read)}</ul>
       {locks.length > 0 && (
         <>
@@ -56,13 +59,18 @@ export function ChangesPanel({ sessionId, revision, onComment }: ChangesPanelPro
           {showsLocks && <ul>{rows(locks)}</ul>}
         </>
       )}
+      {mayHaveUnseen && known.length > 0 && <p class="quiet">Files that commands or servers changed are not listed.</p>}
     </section>
   );
 }
 
-function Summary({ files, isLoading }: { files: ChangedFile[]; isLoading: boolean }): JSX.Element {
+function Summary({ files, isLoading, mayHaveUnseen }: { files: ChangedFile[]; isLoading: boolean; mayHaveUnseen: boolean }): JSX.Element {
   if (isLoading) return <p class="quiet">Looking for changes…</p>;
-  if (files.length === 0) return <p class="quiet">Nothing has changed in this session yet.</p>;
+  if (files.length === 0) {
+    const nothing = "Nothing has changed in this session yet.";
+    const unknown = "Crow has edited no files itself. It does not know which files commands or servers have changed.";
+    return <p class="quiet">{mayHaveUnseen ? unknown : nothing}</p>;
+  }
   const sum = (key: "added" | "removed") => files.reduce((total, file) => total + file[key], 0);
   return (
     <p class="changes-sum" role="status">

@@ -3,7 +3,7 @@
 // After a connection was lost the whole session is sent again. It is read into a second transcript, and `adopt` then brings
 // this one up to date: an item that is there already stays the same object, so that nothing is drawn twice or anew.
 
-import { signal, type Signal } from "@preact/signals";
+import { signal, type Signal, untracked } from "@preact/signals";
 import type { CallStatus, ContentBlock, Notice, ToolCallFields, Update } from "../acp";
 import { TerminalFeed } from "../terminal_feed";
 
@@ -72,6 +72,11 @@ export class Message {
   }
 }
 
+/** Crow's own tools of which it knows what they change in files, or that they change nothing. */
+const SEEN_THROUGH = new Set(
+  "read find search edit write plan ask leave_plan terminal_read terminal_stop web_fetch web_search".split(" "),
+);
+
 /** A call of a tool: a card that grows. */
 export class Call {
   readonly is = "call";
@@ -95,6 +100,12 @@ export class Call {
 
   get isSettled(): boolean {
     return this.status === "completed" || this.status === "failed";
+  }
+
+  /** Whether it may have changed files without Crow knowing: a command, a subagent or a server's tool that has begun. */
+  get mayChangeUnseen(): boolean {
+    const hasBegun = this.status === "in_progress" || this.seconds.value !== null;
+    return hasBegun && !SEEN_THROUGH.has(this.fields.value.name ?? "");
   }
 
   change(update: ToolCallFields): void {
@@ -222,6 +233,11 @@ export class Transcript {
 
   has(id: string): boolean {
     return this.byId.has(id);
+  }
+
+  /** Whether files may have changed of which Crow does not know. Another answer comes with another `revision`. */
+  get mayHaveChangedUnseen(): boolean {
+    return untracked(() => this.items.some((item) => item.is === "call" && item.mayChangeUnseen));
   }
 
   /** The texts of the messages that the person has sent. */

@@ -44,6 +44,7 @@ export function Talk({ session }: { session: Session }): JSX.Element {
           <ChangesPanel
             sessionId={session.id}
             revision={session.transcript.revision.value}
+            mayHaveUnseen={session.transcript.mayHaveChangedUnseen}
             onComment={(...said) => comment(session, ...said)}
           />
         </aside>
