@@ -62,7 +62,7 @@ def stored(crow: Editor) -> dict[str, bool]:
 
 
 def times_tested(crow: Editor) -> int:
-    return sum("CROW_CHECK_ID" in json.dumps(request) for request in crow.terminals.requests)
+    return sum("CROW_CHECK_CODE" in json.dumps(request) for request in crow.terminals.requests)
 
 
 def test_what_a_shell_would_take_apart_never_reaches_it(open_editor):
@@ -82,7 +82,7 @@ def test_the_person_is_told_once_and_the_answer_is_stored_for_client_and_version
     crow = opened(open_editor, "echo one", "echo two", terminal=JoiningTerminal)
     crow.prompt("go")
     assert [notice for notice in crow.notices if TROUBLE in notice] == crow.notices != []
-    assert "Crow runs them itself" in crow.notices[0]
+    assert crow.notices[0].endswith("Crow runs them itself instead.")
     assert stored(crow) == {"vscode-acp 0.2.0": False}
     crow.close()
     again = open_editor(
@@ -124,9 +124,10 @@ def test_a_client_that_passes_is_tested_once_and_never_before_it_is_needed(open_
     shown = [item for call in crow.tool_calls().values() for item in call["content"]]
     assert [item["terminalId"] for item in shown] == ["terminal-2", "terminal-3"]
     crow.wait_until(lambda: len(crow.terminals.released) == 3, "the releases")
-    [test] = [request for request in crow.terminals.requests if "CROW_CHECK_ID" in json.dumps(request)]
+    [test] = [request for request in crow.terminals.requests if "CROW_CHECK_CODE" in json.dumps(request)]
     assert not Path(test["cwd"]).exists()
-    assert "Crow has tested this terminal" in crow.terminals.created[0].output()["output"]
+    assert "Crow_tests_this_terminal" in test["args"][-1]
+    assert crow.terminals.created[0].output()["output"] == ""  # Toad shows a terminal once something is printed in it
 
 
 @pytest.mark.parametrize("client_info", [None, {"name": "nameless"}, {"name": "", "version": "1"}, {"name": 5}])

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 from collections.abc import Generator, Mapping
 
 import msgspec
@@ -34,18 +35,19 @@ MOST_STORED = 100
 
 TEST_TIMEOUT = 10.0
 """Seconds for the whole test. A client that takes longer is not trusted on this connection."""
-EXIT_CODE = 7
-"""Not zero: a client that always reports success would pass for one that reports the truth."""
+EXIT_CODES = range(11, 111)
+"""One of them, by chance, says that all is well: a client that always reports the same would pass for one that reports
+the truth. Nothing is printed, since a terminal that has printed something is shown by some (Toad)."""
 VALUE = 'two  blanks; "quotes" $HOME * \\'
 """What a shell takes apart if it is not quoted."""
 NO_TERMINAL = "The editor has no terminal that can run commands"
-GREETING = "Crow has tested this terminal:"
 LINE = (
-    f"value='{VALUE}'; "
-    '[ "$value" = "$CROW_CHECK_VALUE" ] && [ "$(pwd -P)" = "$CROW_CHECK_FOLDER" ] && '
-    f'echo "{GREETING} $CROW_CHECK_ID"; exit {EXIT_CODE}'
+    f"Crow_tests_this_terminal_once='{VALUE}'; "
+    '[ "$Crow_tests_this_terminal_once" = "$CROW_CHECK_VALUE" ] && [ "$(pwd -P)" = "$CROW_CHECK_FOLDER" ] && '
+    'exit "$CROW_CHECK_CODE"; exit 1'
 )
-"""Harmless however it is taken apart: it assigns, compares, prints, and writes nothing."""
+"""Harmless however it is taken apart: it assigns, compares, and writes nothing. The name is for the person, whom a
+client may show what runs in its terminals."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -97,7 +99,7 @@ class TerminalCheck:
         if self._told or self._known is None or not self._known.trouble:
             return ""
         self._told = True
-        return f"{self._known.trouble}. Crow runs them itself instead, and shows what they print."
+        return f"{self._known.trouble}. Crow runs them itself instead."
 
     def _learn(self, test: "asyncio.Task[Finding]") -> None:
         self._testing = None
@@ -176,9 +178,9 @@ async def _test(commands: ClientCommands) -> Finding:
 
 
 async def _run_harmless_command(commands: ClientCommands) -> Finding:
-    id = os.urandom(8).hex()
-    with _folder(id) as folder:
-        variables = {"CROW_CHECK_VALUE": VALUE, "CROW_CHECK_FOLDER": folder, "CROW_CHECK_ID": id}
+    code = secrets.choice(EXIT_CODES)
+    with _folder() as folder:
+        variables = {"CROW_CHECK_VALUE": VALUE, "CROW_CHECK_FOLDER": folder, "CROW_CHECK_CODE": str(code)}
         terminal = await commands.open_terminal(LINE, cwd=folder, environ=variables, output_limit=4096)
         try:
             ending = await terminal.wait()
@@ -187,7 +189,7 @@ async def _run_harmless_command(commands: ClientCommands) -> Finding:
             commands.release_soon(terminal)
     if ending == TerminalExit():
         return Finding(as_sent=False, trouble="The editor's terminal does not say how commands end")
-    as_sent = ending.code == EXIT_CODE and f"{GREETING} {id}" in output.text.splitlines()
+    as_sent = ending.code == code
     if not as_sent:
         logger.warning("the client's terminal altered the test: %r, %r", ending, output.text[:1000])
     trouble = "" if as_sent else "The editor's terminal does not run commands as they are sent"
@@ -195,9 +197,9 @@ async def _run_harmless_command(commands: ClientCommands) -> Finding:
 
 
 @contextlib.contextmanager
-def _folder(id: str) -> Generator[str]:
+def _folder() -> Generator[str]:
     """A folder that no client would run a command in by itself, with a blank in its name."""
-    folder = os.path.join(os.path.realpath(temporary_folder()), f"crow terminal test {id}")
+    folder = os.path.join(os.path.realpath(temporary_folder()), f"crow terminal test {os.urandom(8).hex()}")
     os.mkdir(folder, 0o700)
     try:
         yield folder
