@@ -118,6 +118,8 @@ def test_each_combination_of_capabilities_gives_the_same_files(open_editor, read
     assert [call["status"] for call in crow.tool_calls().values()] == ["completed"] * 4
     assert (crow.workspace / "a.py").read_text() == "all\nnew\n"
     assert (crow.workspace / "sub/sub/new.py").read_text() == "x = 1\n"
+    new = str(crow.workspace / "sub/sub/new.py")
+    assert [what for what, path in buffers.asked if path == new][:1] == ["write"] * writes
     asked = {what for what, _ in buffers.asked}
     assert asked == {what for what, offered in (("read", reads), ("write", writes)) if offered}
 
@@ -232,3 +234,23 @@ def test_a_link_that_appears_during_the_question_leads_no_look_elsewhere(open_ed
     told = result_for_model(crow)["text"]
     assert "has changed since it was approved" in told
     assert "the-private-key" not in told
+
+
+@pytest.mark.rule("R120", "R121")
+def test_text_that_was_never_saved_counts_once_the_person_has_named_its_file(open_editor):
+    """The editor is asked for no other file that the disk does not have: there are clients that print its error."""
+    buffers = Buffers()
+    script = calls(write("named.py", "x = 1\\n"), write("attached.py", "x = 1\\n"), write("other.py", "x = 1\\n"))
+    crow = open_with(open_editor, buffers, script + DONE)
+    crow.new_session()
+    named, attached, other = (str(crow.workspace / f"{name}.py") for name in ("named", "attached", "other"))
+    buffers.unsaved |= {named: "typed\n", attached: "typed\n"}
+    resource = {"uri": f"file://{attached}", "text": "typed\n"}
+    crow.prompt(
+        "go",
+        {"type": "resource_link", "uri": f"file://{named}", "name": "n"},
+        {"type": "resource", "resource": resource},
+    )
+    assert [call["status"] for call in crow.tool_calls().values()] == ["failed", "failed", "completed"]
+    assert buffers.unsaved == {named: "typed\n", attached: "typed\n"}
+    assert [what for what, path in buffers.asked if path == other][0] == "write"

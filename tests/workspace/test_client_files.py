@@ -140,6 +140,7 @@ def test_what_goes_past_the_editor_never_goes_over_text_that_was_typed_meanwhile
         path.write_bytes(content)
 
     async def run(workspace: ClientWorkspace) -> None:
+        workspace.note_buffer(ResolvedPath(str(path)))
         before = await workspace.read_document(ResolvedPath(str(path)))
         editor.unsaved[str(path)] = "typed\n"
         with pytest.raises(StaleFile):
@@ -226,12 +227,30 @@ def test_a_text_that_was_never_saved_is_read_and_changed_in_the_editor(tmp_path)
 
     async def run(workspace: ClientWorkspace) -> None:
         editor.unsaved[str(path)] = "typed\n"
+        workspace.note_buffer(ResolvedPath(str(path)))
         before = await read(workspace, path)
         assert (before.text, before.unsaved, before.obstacle) == ("typed\n", True, "")
         await workspace.write_document(ResolvedPath(str(path)), "typed\nours\n", before)
 
     play(editor, run)
     assert path.read_text() == "typed\nours\n"
+
+
+def test_an_editor_is_not_asked_for_a_file_that_nobody_has(tmp_path):
+    """It answers with an error, which there are clients that print."""
+    editor = Zed(tmp_path)
+    path = tmp_path / "new.txt"
+
+    async def run(workspace: ClientWorkspace) -> None:
+        assert await workspace.read_document(ResolvedPath(str(path))) is None
+        assert (editor.asked, workspace.known_buffers()) == ([], ())
+        await workspace.write_document(ResolvedPath(str(path)), "ours\n", None)
+        path.unlink()
+        editor.unsaved[str(path)] = "typed\n"
+        assert (await read(workspace, path)).text == "typed\n"
+
+    play(editor, run)
+    assert editor.asked[0] == "write"
 
 
 # --- which way a write goes
@@ -268,7 +287,7 @@ def test_a_new_file_is_made_by_the_editor_in_folders_that_we_make(path, name):
 
 def test_carriage_returns_go_to_disk_unless_the_editor_has_shown_that_it_keeps_them(path):
     assert asked_for_writing(Zed(path.parent), path, "one\r\ntwo\n") == ["read"]
-    assert asked_for_writing(Zed(path.parent), path.parent / "new.txt", "one\r\n") == ["read"]
+    assert asked_for_writing(Zed(path.parent), path.parent / "new.txt", "one\r\n") == []
     path.write_bytes(b"one\r\n")
     assert asked_for_writing(RawEditor(path.parent), path, "one\r\ntwo\r\n") == ["read", "write", "read"]
     assert asked_for_writing(RawEditor(path.parent), path, "three\r\n", reads=False) == []

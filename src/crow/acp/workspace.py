@@ -84,7 +84,8 @@ class ClientWorkspace(LocalWorkspace):
         self._writes = writes
         self._watch = BufferWatch()
         self._known: dict[str, None] = {}
-        """The files that were read or written through the editor, the last one at the end."""
+        """The files that were read or written through the editor, or that the person has named, the last one at the
+        end. It is asked for no other that the disk does not have: people see each error that it answers with."""
         self._has_refused = False
         """The editor said no to a file that is there: what it does not show from now on, it will not show."""
         self._has_refused_to_write = False
@@ -115,8 +116,10 @@ class ClientWorkspace(LocalWorkspace):
         return excerpt_of(buffer, LineRange(1, wanted.most + 1, wanted.longest)).lines == saved.lines
 
     async def read_document(self, path: ResolvedPath) -> Document | None:
-        self._note_known(path)
-        return (await self._settled_state(path)).document
+        document = (await self._settled_state(path)).document
+        if document is not None:
+            self.note_buffer(path)
+        return document
 
     def known_buffers(self) -> Sequence[str]:
         return tuple(reversed(self._known)) if self._reads else ()
@@ -130,7 +133,7 @@ class ClientWorkspace(LocalWorkspace):
         document = (await self._settled_state(path)).document
         if document is None or not document.unsaved:
             return None
-        self._note_known(path)
+        self.note_buffer(path)
         return document.text
 
     async def _ask_whether_shown(self, path: ResolvedPath) -> None:
@@ -138,7 +141,7 @@ class ClientWorkspace(LocalWorkspace):
         with contextlib.suppress(TimeoutError):
             await self._ask_for_buffer(path, Document(path.real, ""), (1, 1))
 
-    def _note_known(self, path: ResolvedPath) -> None:
+    def note_buffer(self, path: ResolvedPath) -> None:
         self._known.pop(path.real, None)
         self._known[path.real] = None
         if len(self._known) > MOST_REMEMBERED:
@@ -149,8 +152,8 @@ class ClientWorkspace(LocalWorkspace):
     ) -> Document:
         # What the file could not hold is refused, whoever would write it.
         await off_loop_if_large(len(text), lambda: encode_like(like or before, path.real, text))
-        self._note_known(path)
         state = await self._unchanged_state(path, before)
+        self.note_buffer(path)
         if like is not None and (state.saved is None or not _encoded_alike(state.saved, like)):
             return await self._encode_anew(path, text, state, like)
         if await off_loop_if_large(len(text), lambda: self._can_go_through_client(state, path, text)):
@@ -217,7 +220,7 @@ class ClientWorkspace(LocalWorkspace):
 
         It answers only for its project. WorkspaceError if it will not give the text: then the disk is not read either.
         """
-        if not self._reads or not self.contains(path.real):
+        if not self._reads or not self.contains(path.real) or (saved is None and path.real not in self._known):
             return None
         line, limit = window
         request = wire.ReadTextFileRequest(session_id=self._session_id, path=path.real, line=line, limit=limit)

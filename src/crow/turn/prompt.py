@@ -3,6 +3,7 @@ out.
 """
 
 import base64
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -90,7 +91,7 @@ class Composer:
             case SentMedia():
                 return self._media(item.kind, item.data, item.mime_type)
             case SentResource():
-                return self._resource(item)
+                return await self._resource(item)
             case SentLink():
                 return await self._link(item)
 
@@ -106,9 +107,10 @@ class Composer:
         reason = f"it is no {kind} that models take" if takes else f"{self._model.name} takes no {kind}"
         return self._left_out(one_line(f"the attached {kind} ({claimed})"), reason)
 
-    def _resource(self, item: SentResource) -> UserPart:
+    async def _resource(self, item: SentResource) -> UserPart:
         name = one_line(item.uri)
         kind = item.mime_type.partition("/")[0]
+        await self._note_buffer(item.uri)
         if item.text is not None:
             return self._attached(f"Attached: {name}", name, item.text)
         if item.blob is not None and kind in ("image", "audio"):
@@ -116,6 +118,15 @@ class Composer:
         if (text := _text_in_blob(item)) is not None:
             return self._attached(f"Attached: {name}", name, text)
         return self._left_out(one_line(f"{item.uri} ({item.mime_type or 'binary'})"), "it is no text")
+
+    async def _note_buffer(self, uri: str) -> None:
+        """What is attached may be the text of an editor's buffer that was never saved."""
+        address = _address(uri)
+        if address is not None and address.scheme == "file" and address.netloc in _THIS_MACHINE:
+            with contextlib.suppress(WorkspaceError):
+                self._workspace.note_buffer(
+                    await self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
+                )
 
     def _attached(self, label: str, name: str, text: str) -> Text:
         note = ""
@@ -141,6 +152,7 @@ class Composer:
             return self._left_out(name, f"it lies on another machine ({one_line(address.netloc)})")
         try:
             path = await self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
+            self._workspace.note_buffer(path)
             if self._policy.is_secret(path.real):
                 return self._secret(path.real)
             return await self._file(path, address.fragment)

@@ -178,8 +178,13 @@ class Workspace(Protocol):
         """Some lines of the text that `read_text` gives, without the cost of all of it."""
         ...
 
+    def note_buffer(self, path: ResolvedPath) -> None:
+        """The person has spoken of a file: an editor may have it open, whether the disk has it or not."""
+        ...
+
     def known_buffers(self) -> Sequence[str]:
-        """The files that were read or written through an editor, the last one first: it may have them open."""
+        """The files that an editor may have open, the last one first: they were read or written through it, or the
+        person spoke of them."""
         ...
 
     async def unsaved_text(self, path: ResolvedPath) -> str | None:

@@ -80,6 +80,9 @@ class LocalWorkspace:
     async def list_folder(self, path: ResolvedPath) -> list[str]:
         return await self.disk.run(lambda: _list(path))
 
+    def note_buffer(self, path: ResolvedPath) -> None:
+        pass
+
     def known_buffers(self) -> Sequence[str]:
         return ()
 

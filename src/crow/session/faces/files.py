@@ -65,6 +65,9 @@ class FacesWorkspace:
     async def read_lines(self, path: ResolvedPath, wanted: LineRange) -> Excerpt:
         return await self._lead.read_lines(path, wanted)
 
+    def note_buffer(self, path: ResolvedPath) -> None:
+        self._lead.note_buffer(path)
+
     def known_buffers(self) -> Sequence[str]:
         return self._lead.known_buffers()
 
