@@ -66,6 +66,40 @@ def test_a_prompt_goes_on_without_one_that_is_late_and_its_tools_join_when_it_is
     editor.close()
 
 
+def test_a_prompt_waits_three_seconds_for_one_that_hangs_and_begins_with_the_others(tmp_path):
+    editor = editing(tmp_path, calling(("mcp__plain__go", {})), config="")
+    editor.new_session(mcpServers=[bad("hangs"), bad("plain")])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    assert LATE.replace("1 s", "3 s") in notice_about(editor, "`hangs`")
+    assert "mcp__plain__go" in offered(editor.model_requests()[0])
+    assert editor.the_call()["status"] == "completed"
+    editor.close()
+
+
+def test_a_call_that_the_model_knows_from_before_waits_for_one_that_is_late(tmp_path):
+    flour = tmp_path / "flour"
+    editor = editing(tmp_path, calling(("mcp__late__go", {})), config="[limits]\nmcp_start = 1\n")
+    editor.new_session(mcpServers=[bad("late", flour)])
+    turn = editor.start_prompt("Go.")
+    editor.wait_until(lambda: len(editor.tool_calls()) == 1, "the call was opened")
+    assert LATE in notice_about(editor, "`late`")
+    assert not turn.done
+    flour.write_text("here")
+    assert turn.answer() == {"stopReason": "end_turn"}
+    call = editor.the_call()
+    assert (call["status"], shown(call), call["title"]) == ("completed", "```text\ngone\n```", "late: go")
+    editor.close()
+
+
+def test_a_call_of_one_that_hangs_is_told_why_nothing_was_called(tmp_path):
+    editor = editing(tmp_path, calling(("mcp__hangs__go", {})), config=SOON)
+    editor.new_session(mcpServers=[bad("hangs")])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    told = "The MCP server `hangs` cannot be used: it has not answered within 2 s. Nothing was called."
+    assert (editor.the_call()["status"], shown(editor.the_call())) == ("failed", told)
+    editor.close()
+
+
 def test_starting_it_again_gives_it_another_chance(tmp_path):
     witness = tmp_path / "witness"
     slow = bad("hangs-once", witness, "slow")

@@ -257,6 +257,10 @@ def try_servers(servers: Mapping[str, McpServerSettings], limits: Limits, home: 
     return asyncio.run(_try(servers, limits, home)) if servers else []
 
 
+PATIENCE = 10.0
+"""Seconds that a server has at least: no prompt waits for it here."""
+
+
 async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
     from crow.mcp.using.hub import Hub
     from crow.mcp.using.opening import ConnectionContext
@@ -264,6 +268,7 @@ async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: s
     from crow.workspace.processes import ForkServer
 
     silence_library()
+    patient = msgspec.structs.replace(limits, mcp_start=max(limits.mcp_start, PATIENCE))
     fork_server = ForkServer()
     around = ConnectionContext(
         fork_server=fork_server,
@@ -271,7 +276,7 @@ async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: s
         roots=(os.getcwd() if in_a_folder() else home,),
         environ=os.environ,
         asker=_Nobody(),
-        limits=lambda: limits,
+        limits=lambda: patient,
         tell=lambda notice: None,
     )
     hub = Hub(around, lambda: None)

@@ -148,7 +148,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt first. 600, unless `stream_idle` was lowered: then as long as that."""
     reply: MebiBytes = 4
     """The longest text of one reply."""
-    mcp_start: Seconds = 10
+    mcp_start: Seconds = 3
     mcp_late: Seconds = 120
     mcp_call: Seconds = 60
 

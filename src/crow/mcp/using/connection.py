@@ -50,6 +50,9 @@ logger = logging.getLogger(__name__)
 CLOSE_TIMEOUTS = (2.0, 0.5, 0.5)
 """Seconds to end in. Each time that was not enough, what is still waited for is cut off."""
 
+PATIENCE_OF_A_CALL = 10.0
+"""Seconds more, beyond those of a prompt, that a call waits for a server that starts: without it there is no result."""
+
 T = TypeVar("T")
 
 
@@ -108,6 +111,8 @@ class ServerConnection:
         self._is_awaited = False
         """Whether the person was told that the server is not ready, and so is told when it is."""
         self._startup = StartupWait(lambda: self._start_limit, self._go_on_without_it)
+        self._has_started = asyncio.Event()
+        """Set while it is not starting, whether it is ready or has failed."""
         self._lost = asyncio.Event()
         self._left = asyncio.Event()
         """Set when the process or connection of the last start has ended."""
@@ -160,6 +165,13 @@ class ServerConnection:
     async def settled(self) -> None:
         """Returns when it is ready, has failed, or has been waited for as long as a prompt may wait."""
         await self._startup.settled()
+
+    async def started(self) -> None:
+        """The same for a call, which waits longer."""
+        await self.settled()
+        with contextlib.suppress(TimeoutError):
+            async with timeout(PATIENCE_OF_A_CALL):
+                await self._has_started.wait()
 
     @property
     def is_settled(self) -> bool:
@@ -245,7 +257,7 @@ class ServerConnection:
         if self._client is None:
             if self.state in AT_REST:
                 self.restart()
-            await self.settled()
+            await self.started()
         if self._client is None:
             why = self._down or ServerFailed(_NOT_YET.get(self.state, f"it is {self.state}"))
             raise NotCalled(why.message, for_model=why.for_model)
@@ -423,6 +435,10 @@ class ServerConnection:
 
     def _change(self, state: State) -> None:
         self.state = state
+        if state is State.STARTING:
+            self._has_started.clear()
+        else:
+            self._has_started.set()
         if state not in AT_REST:
             self._down = None
         self._on_change(self)

@@ -4,6 +4,7 @@ for the model then.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from mcp_types import Tool as McpToolDefinition
@@ -19,9 +20,11 @@ from crow.mcp.using.server_errors import ServerNotices
 from crow.mcp.using.tool import McpTool
 from crow.mcp.using.tool_search import NAME as FIND_TOOLS
 from crow.mcp.using.tool_search import FindTools
-from crow.messages import SERVER_TOOL
-from crow.tools.base import Tool
+from crow.messages import SERVER_TOOL, ToolCall, ToolSpec
+from crow.results import ToolKind
+from crow.tools.base import Action, BadArguments, Tool
 from crow.visible import one_line, remark_on
+from crow.workspace.base import Workspace
 
 SHARE = 10
 """Tools of servers may take the tenth part of the window."""
@@ -183,7 +186,14 @@ class Hub:
             return self._find_tools
         if name == RESOURCES and self._with_resources():
             return self._resources
-        return self.all_tools().get(name)
+        return self.all_tools().get(name) or self._starting(name)
+
+    def _starting(self, name: str) -> Tool | None:
+        """A tool that the model knows from before, of a server that is starting again."""
+        for one in self._connections.values():
+            if one.state is State.STARTING and name.startswith(f"{SERVER_TOOL}{one.known_as}__"):
+                return StartingTool(name, one, self._lists[one])
+        return None
 
     def listed(self) -> list[McpTool]:
         """The tools found last, the best match first, in a steady order."""
@@ -288,6 +298,33 @@ class ToolList:
             return []
         characters = list(dict.fromkeys(character for name in names for character in hiding[name].hidden))
         return [f"It hides something in the description of its tools: {_some(names)}. {remark_on(characters)}"]
+
+
+class StartingTool:
+    """A tool of a server that is still starting: its call waits for the server, and is then one of the tool itself."""
+
+    kind = ToolKind.OTHER
+
+    def __init__(self, name: str, connection: ServerConnection, listed: ToolList) -> None:
+        self.spec = ToolSpec(name, "", {})
+        self._connection = connection
+        self._listed = listed
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        tool = self.spec.name.removeprefix(f"{SERVER_TOOL}{self._connection.known_as}__")
+        return one_line(f"{self._connection.name}: {tool}")
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
+        await self._connection.started()
+        tool = self._listed.tools.get(self.spec.name)
+        if tool is None:
+            raise BadArguments(f"The MCP server `{self._connection.shown_name}` {self._why_not()}. Nothing was called.")
+        return await tool.prepare(call, workspace)
+
+    def _why_not(self) -> str:
+        if self._connection.state is State.READY:
+            return f"has no tool `{one_line(self.spec.name, 100)}`"
+        return f"cannot be used: {(self._connection.cause or 'it is still starting').rstrip('.')}"
 
 
 def _each_once(listed: Iterable[McpToolDefinition]) -> tuple[list[McpToolDefinition], list[str]]:
