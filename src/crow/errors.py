@@ -144,10 +144,12 @@ class AnswerFields(TypedDict, total=False):
     provider: Required[str]
     status: int | None
     said: str
+    is_lasting: bool
 
 
 class ModelError(CrowError):
-    """`provider` and `status` name who failed and how; `said` is the provider's own wording, shortened."""
+    """`provider` and `status` name who failed and how; `said` is the provider's own wording, shortened. `is_lasting`:
+    it rarely mends itself, so that a few attempts are enough."""
 
     def __init__(
         self,
@@ -157,11 +159,13 @@ class ModelError(CrowError):
         status: int | None = None,
         said: str = "",
         remedy: str = "",
+        is_lasting: bool = False,
     ) -> None:
         super().__init__(message, remedy=remedy)
         self.provider = provider
         self.status = status
         self.said = said
+        self.is_lasting = is_lasting
 
 
 class ModelRefusedKey(ModelError):

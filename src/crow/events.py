@@ -295,6 +295,10 @@ class ReplyEnded(_Event, frozen=True, tag="reply_ended"):
     """One answer of the model and all its calls are over; what follows belongs to the next."""
 
 
+class ReplyCut(_Event, frozen=True, tag="reply_cut"):
+    """The reply before this broke off, and the model is asked to go on from where it ended. Not shown."""
+
+
 # --- what Crow does by itself
 
 
@@ -549,6 +553,7 @@ SubagentEvent = (
     | CallStarted
     | CallSettled
     | ReplyEnded
+    | ReplyCut
     | OutputsPruned
     | HistorySimplified
     | CompactionStarted
@@ -621,6 +626,7 @@ BeginsAndEndsNothing = (
     | FileBackedUp
     | FileWritten
     | ReplyEnded
+    | ReplyCut
     | CommandGiven
     | CrowSaid
     | HistoryCleared

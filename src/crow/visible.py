@@ -337,6 +337,11 @@ def is_plainly_seen(text: str) -> bool:
     return _HIDDEN.search(text) is None
 
 
+def can_be_seen(text: str) -> bool:
+    """Whether there is anything in a text but blanks, line ends and what is drawn as a blank or not at all."""
+    return any(not _HIDDEN.match(character) for character in text if not character.isspace())
+
+
 def _deceiving(text: str) -> Iterator[str]:
     return (found[0] for found in _MAY_DECEIVE.finditer(text) if _DECEIVING.match(text, found.start()))
 

@@ -77,6 +77,7 @@ def test_a_key_that_is_refused_asks_for_a_login(open_editor, status):
     assert error.data == {"details": error.message}
 
 
+NO_RETRIES = "[limits]\nretry_wait = 0"
 FAILURES = {
     "bad request": ('{ fail = { status = 400, message = "no such tool" } }', ["400", "no such tool"]),
     "not found": ('{ fail = { status = 404, message = "no such model" } }', ["404", "no such model", "crow models"]),
@@ -89,7 +90,7 @@ FAILURES = {
 @pytest.mark.rule("R62", "R31")
 @pytest.mark.parametrize(("event", "words"), FAILURES.values(), ids=FAILURES)
 def test_a_failed_turn_is_an_error_that_says_so(open_editor, event, words):
-    crow = open_editor(script=NEXT + reply(event))
+    crow = open_editor(script=NEXT + reply(event), config=NO_RETRIES)
     crow.new_session()
     error = crow.start_prompt("hi").error()
     assert error.code == -32603
@@ -115,7 +116,8 @@ def test_a_failure_after_a_call_was_announced_closes_the_call(open_editor):
 @pytest.mark.rule("R62", "R75")
 def test_text_of_a_reply_that_broke_off_is_kept_and_not_shown_twice(open_editor):
     crow = open_editor(
-        script=NEXT + reply('{ fail = { status = 503, after_text = "Half of" } }') + reply('{ text = "Never." }')
+        script=NEXT + reply('{ fail = { status = 503, after_text = "Half of" } }') + reply('{ text = "Never." }'),
+        config=NO_RETRIES,
     )
     crow.new_session()
     error = crow.start_prompt("hi").error()
@@ -126,6 +128,26 @@ def test_text_of_a_reply_that_broke_off_is_kept_and_not_shown_twice(open_editor)
     messages = crow.model_requests()[-1]["messages"]
     assert histories.said(messages, "assistant") == ["Half of"]
     assert histories.said(messages, "user")[-1] == "[The reply above was cut off by an error.]next"
+
+
+@pytest.mark.rule("R62", "R75", "R160")
+def test_a_reply_that_broke_off_goes_on(open_editor):
+    crow = open_editor(
+        script=reply('{ fail = { status = 503, after_text = "Half of" } }') + reply('{ text = " an answer." }') + NEXT,
+        config="[limits]\nretry_wait = 0.1",
+        capabilities=NOTICES,
+    )
+    crow.new_session()
+    assert crow.prompt("hi") == {"stopReason": "end_turn"}
+    assert crow.text() == "Half of an answer."
+    said = [update for update in crow.updates if update["sessionUpdate"] == "agent_message_chunk"]
+    assert len({update["messageId"] for update in said}) == 1
+    [notice] = crow.notices
+    assert notice.startswith("The reply broke off: scripted answered 503")
+    crow.prompt("next")
+    messages = crow.model_requests()[-1]["messages"]
+    assert histories.said(messages, "assistant") == ["Half of", " an answer."]
+    histories.assert_valid(messages)
 
 
 RETRIED = reply('{ fail = { status = 503, message = "overloaded" } }') + reply('{ text = "Here I am." }')
@@ -139,7 +161,7 @@ def test_a_failure_that_is_tried_again_is_told_as_a_notice(open_editor):
     [notice] = crow.notices
     assert "503" in notice
     assert "overloaded" in notice
-    assert "attempt 2 of 5" in notice
+    assert "(attempt 2)" in notice
     assert crow.text() == "Here I am."
 
 

@@ -10,7 +10,7 @@ from crow.errors import ModelError
 from crow.messages import Message, Text, ToolSpec, UserMessage
 from crow.model import catalog
 from crow.model.base import CallBegan, CallGrew, Model, ModelEvent, ModelRequest, Said, Thinking
-from crow.model.replies import RetryingModel
+from crow.model.retries import RetryingModel
 
 T = TypeVar("T")
 

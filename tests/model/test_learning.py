@@ -12,7 +12,7 @@ from crow.model import catalog
 from crow.model.base import Done, ModelEvent, ModelRequest, Noticed, Said, Waiting
 from crow.model.endpoint import Endpoint
 from crow.model.error_kinds import from_status
-from crow.model.replies import RetryingModel
+from crow.model.retries import RetryingModel
 from crow.model.scripted import Fail, ScriptedModel, reply
 from crow.model.wires.http_model import Learned, RefusalPattern
 from tests.model.asking import HELLO, ask, ask_all, run

@@ -7,7 +7,7 @@ from crow.config.settings import Limits
 from crow.errors import ModelUnavailable, ReplyBroken
 from crow.messages import StopReason
 from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
-from crow.model.replies import RetryingModel
+from crow.model.retries import RetryingModel
 from crow.model.scripted import Fail, ScriptedModel, reply
 from tests.model.asking import HELLO, ask, run
 
@@ -23,27 +23,45 @@ def retrying(*replies: object, budget: float = 120, chance: float = 1.0) -> tupl
 
 
 def test_waits_double_and_jitter_only_shortens_them() -> None:
-    calm, calm_waits = retrying(*[Fail(503)] * 5)
-    hasty, hasty_waits = retrying(*[Fail(503)] * 5, chance=0.0)
-    assert "Gave up after 5 attempts" in str(ask(calm).error)
-    assert "Gave up after 5 attempts" in str(ask(hasty).error)
-    assert calm_waits == [0.5, 1.0, 2.0, 4.0]
-    assert hasty_waits == [0.25, 0.5, 1.0, 2.0]
+    calm, calm_waits = retrying(*[Fail(503)] * 50)
+    hasty, hasty_waits = retrying(*[Fail(503)] * 50, chance=0.0)
+    assert "Gave up after 10 attempts" in str(ask(calm).error)
+    assert "Gave up after 14 attempts" in str(ask(hasty).error)
+    assert calm_waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 28.5]
+    assert hasty_waits[:4] == [0.25, 0.5, 1.0, 2.0]
+    assert sum(hasty_waits) == 120
+
+
+def test_what_rarely_mends_itself_gets_few_attempts() -> None:
+    model, waits = retrying(*[Fail()] * 50)
+    scripted = model.model
+    assert isinstance(scripted, ScriptedModel)
+    plain = scripted._error  # pyright: ignore[reportPrivateUsage]
+
+    def lasting(event: Fail) -> Exception:
+        error = plain(event)
+        assert isinstance(error, ReplyBroken)
+        error.is_lasting = True
+        return error
+
+    scripted._error = lasting  # type: ignore[method-assign]
+    assert "Gave up after 5 attempts" in str(ask(model).error)
+    assert waits == [0.5, 1.0, 2.0, 4.0]
 
 
 def test_says_why_and_how_long_it_waits() -> None:
     model, _ = retrying(Fail(529, "busy"), "Hello")
     assert ask(model).events == [
-        Waiting("scripted answered 529 (Overloaded): busy.", 0.5, attempt=2, attempts=5),
+        Waiting("scripted answered 529 (Overloaded): busy.", 0.5, attempt=2),
         Said("Hello"),
         Done(StopReason.END_TURN),
     ]
 
 
 def test_waiting_has_a_budget() -> None:
-    model, waits = retrying(*[Fail(503)] * 5, budget=2)
-    assert "Gave up after 3 attempts" in str(ask(model).error)
-    assert waits == [0.5, 1.0]
+    model, waits = retrying(*[Fail(503)] * 50, budget=2)
+    assert "Gave up after 6 attempts" in str(ask(model).error)
+    assert waits == [0.125, 0.25, 0.5, 1.0, 0.125]
 
 
 def test_no_budget_means_no_second_attempt() -> None:

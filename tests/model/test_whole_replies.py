@@ -136,7 +136,7 @@ both = pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize("body", [{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}])
 def test_an_error_stays_one(kind: str, content_type: str, body: Any) -> None:
     for shape in (body, [body]):
-        outcome = ask_for(kind, json.dumps(shape).encode(), content_type=content_type, times=5, requests=5)
+        outcome = ask_for(kind, json.dumps(shape).encode(), content_type=content_type, times=10, requests=10)
         assert isinstance(outcome.error, ModelUnavailable)
         assert "slow down" in str(outcome.error)
 
@@ -180,7 +180,7 @@ def test_half_a_reply_is_worth_another_try(kind: str) -> None:
     body = json.dumps(COMPLETION if kind == "openai" else MESSAGE).encode()[:-9]
     outcome = ask_for(kind, body, content_type="application/json", times=5, requests=5)
     assert isinstance(outcome.error, ReplyBroken)
-    outcome = ask_for(kind, body, Cut(), content_type="application/json", times=5, requests=5)
+    outcome = ask_for(kind, body, Cut(), content_type="application/json", times=10, requests=10)
     assert "broke off the connection" in str(outcome.error)
 
 

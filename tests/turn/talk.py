@@ -53,6 +53,7 @@ class Talk:
         window: int | None = None,
         system: str = "Be brief.",
         person: Someone | None = None,
+        limits: Limits | None = None,
         **more: Any,
     ) -> None:
         info = ModelInfo("scripted", "test", context_window=window)
@@ -63,7 +64,7 @@ class Talk:
         self.person = person or Someone()
         seen = ReadTracker()
         tools = Toolbox([Read(seen), Write(seen), Ask(self.person)])
-        live = LiveSettings(self.model, Limits())
+        live = LiveSettings(self.model, limits or Limits())
         self.context = TurnContext(
             requests=Requests(live, tools, self.journal.history, lambda: system),
             workspace=LocalWorkspace([str(folder)]),

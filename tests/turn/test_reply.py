@@ -13,7 +13,7 @@ from crow.config.settings import Limits, ProviderSettings
 from crow.events import TextDelta, TurnIds
 from crow.messages import AssistantMessage, Message, ProviderData, StopReason, Text, Thought, ToolCall, UserMessage
 from crow.model import base as model
-from crow.model import catalog
+from crow.model import catalog, scripted
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.wires import anthropic_request, chat_request, responses
 from crow.model.wires.dialects import Dialect
@@ -189,3 +189,35 @@ def test_a_provider_that_always_pauses_is_not_asked_for_ever(tmp_path):
     reason, requests, remarks = asyncio.run(talk())
     assert (reason, requests) == (StopReason.END_TURN, 6)
     assert remarks == ["house/m paused its reply 6 times in a row: it is not asked to go on again."]
+
+
+BLANKS = [
+    " ",
+    "\n\n \t",
+    "\u00a0",
+    "\u200b",
+    "\u200b\u2060\ufeff",
+    "\u2800",
+    "\u3164",
+    "\u00ad",
+    "\U000e0041",
+    "\u202e",
+    "\x00",
+]
+
+
+@pytest.mark.parametrize("thought", ["", "Hm."], ids=["alone", "after a thought"])
+def test_a_reply_of_which_nothing_can_be_seen_is_told_like_one_without_a_word(tmp_path, thought):
+    async def talk() -> Talk:
+        replies = [scripted.reply(*([scripted.Think(thought)] if thought else []), blank) for blank in BLANKS]
+        talk = Talk(tmp_path, [*replies, scripted.reply("Hello.")])
+        for _ in range(len(BLANKS) + 1):
+            assert await talk.turn("Hi.") is StopReason.END_TURN
+        return talk
+
+    silent = "scripted/test ended its turn without saying anything."
+    talked = asyncio.run(talk())
+    assert [remark.title for remark in talked.of(events.Remark)] == [silent] * len(BLANKS)
+    # Nor is any of it sent back.
+    said = [part.text for message in talked.history.messages() for part in message.parts if isinstance(part, Text)]  # type: ignore[union-attr]
+    assert not set(BLANKS).intersection(said)

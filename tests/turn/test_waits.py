@@ -217,7 +217,7 @@ class Retrying:
     info = ModelInfo("scripted", "test")
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        yield Waiting("It is overloaded.", seconds=1000, attempt=2, attempts=5)
+        yield Waiting("It is overloaded.", seconds=1000, attempt=2)
         await asyncio.sleep(0.2)
         yield Said("Fine.")
         yield Done(StopReason.END_TURN)

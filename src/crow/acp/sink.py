@@ -58,6 +58,7 @@ _NotShown = (
     | events.FileBackedUp
     | events.FileWritten
     | events.ReplyEnded
+    | events.ReplyCut
     | events.HistoryCleared
     | events.TurnUndone
     | events.OutputsPruned

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from crow.messages import Message, StopReason, ToolSpec
+from crow.model.pauses import Retries
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,6 +69,11 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """The same for all requests of a conversation: providers use it to find what they have read before."""
     max_output: int | None = None
     """Tokens that the reply may take, where that depends on what is left of the window."""
+    retries: Retries | None = None
+    """What is left of the time for attempts, where other requests for the same reply have used some; None if none
+    have."""
+    unseen: bool = False
+    """Nobody sees the reply before it is whole: one that breaks off is asked for again, from its beginning."""
     unfinished: "list[Usage]" = msgspec.field(default_factory=list["Usage"])
     """Written by the model: what was counted so far of each attempt that ended early. A reply that is cancelled can say
     nothing any more."""
@@ -151,7 +157,7 @@ class Waiting(msgspec.Struct, frozen=True):
     reason: str
     seconds: float
     attempt: int
-    attempts: int
+    """The number of the attempt that comes after the wait."""
 
 
 class Awaiting(msgspec.Struct, frozen=True):

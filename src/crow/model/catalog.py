@@ -40,7 +40,7 @@ def create(
 ) -> Model:
     """The model of that name, with its retries; `info` if more is known of it than the providers say. Nothing is sent
     yet."""
-    from crow.model.replies import RetryingModel
+    from crow.model.retries import RetryingModel
 
     return RetryingModel(create_adapter(name, providers, limits, environ, info or describe(name, providers)), limits)
 
@@ -154,7 +154,7 @@ def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
     """Imports what `create` and the first request will need. Takes a moment: call it in a thread."""
     settings = _settings(name, providers)
-    for module in ("crow.model.text_calls", "crow.model.replies"):
+    for module in ("crow.model.text_calls", "crow.model.retries"):
         importlib.import_module(module)
     if settings.type == "scripted":
         importlib.import_module("crow.model.scripted")

@@ -130,7 +130,8 @@ def in_stream(provider: str, details: ErrorDetails, key_name: str = "") -> Model
         message = f"{provider} reported an error instead of a reply: {said.rstrip('.')}."
         if names_overflow(said):
             return overflow(message, details.window, provider=provider, said=details.said)
-        return ReplyBroken(message, provider=provider, said=details.said, remedy="Try again, or choose another model.")
+        remedy = "Try again, or choose another model."
+        return ReplyBroken(message, provider=provider, said=details.said, remedy=remedy, is_lasting=True)
     return from_status(
         provider,
         status,
@@ -186,7 +187,13 @@ class ReplyErrors:
             f"{provider} sent {what}{excerpt}.",
             provider=provider,
             remedy="Try again; if it stays, base_url or the server is at fault.",
+            is_lasting=True,
         )
+
+    def cut_off(self, what: str = "a reply that stops in the middle") -> ReplyBroken:
+        """The error for a reply that has begun well and is not whole."""
+        provider = self.endpoint.provider
+        return ReplyBroken(f"{provider} sent {what}.", provider=provider, remedy="Try again.")
 
     def ended_oddly(self, reason: str) -> str:
         """A sentence for the person about a reply that is whole and ended for a reason that nobody knows."""

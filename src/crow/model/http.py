@@ -58,6 +58,8 @@ class Http(ReplyErrors):
         super().__init__(endpoint)
         self._idle = idle
         self._first = first or idle
+        self._has_answered = False
+        """There is a server at the address: when it cannot be reached, it may be back soon."""
         self._client = httpx2.AsyncClient(
             headers={"user-agent": f"crow/{crow.__version__}", "accept-encoding": "identity", **endpoint.headers},
             timeout=httpx2.Timeout(max(self._first, idle), read=self._first, connect=CONNECT_TIMEOUT),
@@ -120,9 +122,11 @@ class Http(ReplyErrors):
             headers["content-type"] = "application/json"
         try:
             request = self._client.build_request(method, self.endpoint.address(path), content=body, headers=headers)
-            return await self._client.send(request, stream=True)
+            response = await self._client.send(request, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
+        self._has_answered = True
+        return response
 
     @property
     def lacks_key(self) -> bool:
@@ -267,11 +271,15 @@ class Http(ReplyErrors):
                 return self._without_tls(failure, reason)
             case _, ConnectionRefusedError():
                 return unavailable(
-                    f"{provider} refused the connection at {url}.", remedy="Is the server running there?"
+                    f"{provider} refused the connection at {url}.",
+                    remedy="Is the server running there?",
+                    is_lasting=not self._has_answered,
                 )
             case _, socket.gaierror():
                 return unavailable(
-                    f"The address of {provider} at {url} was not found.", remedy="Check base_url and the network."
+                    f"The address of {provider} at {url} was not found.",
+                    remedy="Check base_url and the network.",
+                    is_lasting=not self._has_answered,
                 )
             case ((httpx2.NetworkError() | httpx2.RemoteProtocolError()), _):
                 return unavailable(

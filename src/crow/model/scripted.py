@@ -233,7 +233,7 @@ class ScriptedModel:
         self.requests.append(request)
         if self._record:
             with open(self._record, "ab") as file:
-                file.write(msgspec.json.encode(request) + b"\n")
+                file.write(msgspec.json.encode(msgspec.structs.replace(request, retries=None)) + b"\n")
 
     def _next_reply(self, messages: Sequence[Message]) -> ScriptedReply:
         prompt = _last_prompt(messages)

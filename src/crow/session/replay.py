@@ -186,6 +186,7 @@ class _Fold:
                 | events.ArgumentsGrew()
                 | events.OutputGrew()
                 | events.ReplyEnded()
+                | events.ReplyCut()
                 | events.PermissionAsked()
                 | events.PermissionAnswered()
                 | events.FileBackedUp()

@@ -40,6 +40,7 @@ from crow.events import (
     PlanChanged,
     ProviderDataKept,
     Remark,
+    ReplyCut,
     ReplyEnded,
     SentText,
     SteeringLeftOver,
@@ -67,13 +68,14 @@ STORED: tuple[type[Event], ...] = (
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
     *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),
-    *(SteeringReceived, SteeringLeftOver),
+    *(SteeringReceived, SteeringLeftOver, ReplyCut),
 )
 
 OPTIONAL = frozenset(
     {
         *(CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded),
         *(ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised, SteeringReceived, SteeringLeftOver),
+        ReplyCut,
     }
 )
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it, but

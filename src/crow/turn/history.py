@@ -38,6 +38,10 @@ from crow.visible import fence
 
 INTERRUPTED = "[The user interrupted the reply above.]"
 FAILED = "[The reply above was cut off by an error.]"
+CUT_OFF = (
+    "[The connection broke off, and with it your reply above. Go on from where it ends, without repeating any of it. "
+    "A call that you had begun to write is lost: make it again.]"
+)
 UNANSWERED = "[There was no reply to the message above.]"
 TAKEN_BACK = "[The user took back your last turn and its changes to files. Read a file again before you rely on it.]"
 GO_ON = "[Go on.]"
@@ -102,8 +106,8 @@ class History:
                 self._partial().request_call(ToolCall(event.call_id, event.tool, event.arguments))
             case events.CallSettled():
                 self._settle(event)
-            case events.ReplyEnded():
-                self._close_reply()
+            case events.ReplyEnded() | events.ReplyCut():
+                self._end_reply(event)
             case events.UsageReported():
                 self._measure(event)
             case (
@@ -257,6 +261,12 @@ class History:
             replied = self._reply.messages()
             self._current().messages += [without_thoughts_of(message, self._thoughtless) for message in replied]
             self._reply = None
+
+    def _end_reply(self, event: events.ReplyEnded | events.ReplyCut) -> None:
+        """A reply that was cut and of which nothing is left is asked for as if there had been none."""
+        self._close_reply()
+        if isinstance(event, events.ReplyCut) and self._current().answered:
+            self._current().add((Text(CUT_OFF),))
 
     def _end_turn(self, event: events.TurnEnded) -> None:
         self._close_reply()

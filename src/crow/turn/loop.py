@@ -8,7 +8,14 @@ from contextlib import aclosing
 from typing import Literal, NamedTuple
 
 from crow import events
-from crow.errors import CallMalformed, ContextOverflow, ModelRejected, TurnCancelled
+from crow.errors import (
+    CallMalformed,
+    ContextOverflow,
+    ModelRejected,
+    ModelUnavailable,
+    ReplyBroken,
+    TurnCancelled,
+)
 from crow.events import HistorySimplified, Journal, Remark, TurnIds
 from crow.messages import AssistantMessage, StopReason
 from crow.model.base import Awaiting, ModelEvent, Noticed, Waiting
@@ -16,6 +23,7 @@ from crow.model.error_kinds import NO_MONEY
 from crow.turn.call_batch import CallBatch, LoopGuard
 from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.context import TurnContext
+from crow.turn.cut_replies import CutReplies
 from crow.turn.message_building import can_be_flattened, has_thoughts, whole_rounds
 from crow.turn.prompt import take_prompt, take_steering, unread
 from crow.turn.reply import Reply
@@ -50,21 +58,29 @@ async def run_turn(context: TurnContext, ids: TurnIds, prompt: Sequence[events.S
     pace, guard = _Pace(journal), LoopGuard(context.tools, context.person, context.dialog)
     keeper = RoomKeeper(context.window, ids, context.waiting, context.tell_once)
     recovery, pauses = RefusalRecovery(context.requests, journal, keeper), 0
+    cuts = CutReplies(context.requests.live.limits.retry_wait, context.history, journal)
     try:
         if context.prepare is not None:
             await context.prepare(ids)
         for _ in range(context.requests.live.limits.model_calls):
+            await cuts.pause()
             if not await _is_ready(context, ids, keeper, guard):
                 return Outcome(StopReason.MAX_TURN_REQUESTS, "budget")
             async with CallBatch(context) as calls:
-                reply = Reply(ids, context.model.info, context.tools)
+                reply = Reply(ids, context.model.info, context.tools, cuts.text_id)
                 try:
-                    asked = context.requests.send(recovery.simplified, paused=pauses > 0, unfinished=reply.unfinished)
+                    asked = context.requests.send(
+                        recovery.simplified, paused=pauses > 0, unfinished=reply.unfinished, retries=cuts.retries
+                    )
                     stream = recovery.recording_acceptance(asked)
                     await _follow(context, reply, stream, calls, pace)
                 except ModelRejected as refusal:
                     await recovery.recover(refusal)
                     continue
+                except (ModelUnavailable, ReplyBroken) as failure:
+                    cuts.take(failure, reply)
+                    continue
+                cuts.end()
                 pauses = pauses + 1 if reply.paused and not calls else 0
                 if 0 < pauses <= MOST_PAUSES:
                     continue

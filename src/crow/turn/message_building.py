@@ -26,7 +26,7 @@ from crow.messages import (
     without_middle,
 )
 from crow.results import ToolResult
-from crow.visible import fence
+from crow.visible import can_be_seen, fence
 
 UNFINISHED = "No result: the call was interrupted before it ended."
 MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"
@@ -283,7 +283,7 @@ def _as_one(first: Message, second: Message) -> Message:
 def says_nothing(message: Message) -> bool:
     """Whether it is a reply of which there is nothing that could be sent by itself."""
     return isinstance(message, AssistantMessage) and all(
-        isinstance(part, Thought) or (isinstance(part, Text) and not part.text.strip()) for part in message.parts
+        isinstance(part, Thought) or (isinstance(part, Text) and not can_be_seen(part.text)) for part in message.parts
     )
 
 

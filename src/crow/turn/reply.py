@@ -12,12 +12,15 @@ from crow.model import base as model
 from crow.model.base import told_cost
 from crow.tools.base import AnnouncesItself, MaySpeakForItself, Toolbox
 from crow.turn.waits import Wait
+from crow.visible import can_be_seen
 
 
 class Reply:
-    """Reads a model's stream to its end. `stop_reason` is known afterwards, `spoke` says whether text came."""
+    """Reads a model's stream to its end. `stop_reason` is known afterwards, `spoke` says whether text came that can
+    be seen."""
 
-    def __init__(self, ids: TurnIds, info: model.ModelInfo, tools: Toolbox) -> None:
+    def __init__(self, ids: TurnIds, info: model.ModelInfo, tools: Toolbox, text_id: str = "") -> None:
+        """`text_id` is that of the message that the reply goes on with, where the one before broke off in its text."""
         self.stop_reason = StopReason.END_TURN
         self.spoke = False
         self.paused = False
@@ -30,7 +33,8 @@ class Reply:
         self._ids = ids
         self._info = info
         self._tools = tools
-        self._text_id = ""
+        self.text_id = text_id
+        """The message whose text is arriving; empty while something else is."""
         self._thought_id = ""
         self._last_text_id = ""
         self._last_thought_id = ""
@@ -73,14 +77,13 @@ class Reply:
             self.unfinished.append(event)  # nothing can be answered that was not read
 
     def _said(self, event: model.Said) -> events.Event:
-        self.spoke = True
+        self.spoke = self.spoke or can_be_seen(event.text)
         self._thought_id = ""
-        if not self._text_id:
-            self._text_id = self._last_text_id = self._ids.message()
-        return events.TextDelta(self._text_id, event.text)
+        self.text_id = self._last_text_id = self.text_id or self._ids.message()
+        return events.TextDelta(self.text_id, event.text)
 
     def _thought(self, event: model.Thinking | model.ThinkingSealed) -> events.Event:
-        self._text_id = ""
+        self.text_id = ""
         if not self._thought_id:
             self._thought_id = self._last_thought_id = self._ids.message()
         message_id, info = self._thought_id, self._info
@@ -104,7 +107,7 @@ class Reply:
                 return events.ProviderDataKept(thought_id or self._ids.message(), kept, thought=True)
 
     def _call_began(self, event: model.CallBegan) -> events.Event:
-        self._text_id = self._thought_id = ""
+        self.text_id = self._thought_id = ""
         call_id = self._calls[event.index] = self._ids.call()
         tool = self._tools.find(event.name)
         is_said = isinstance(tool, MaySpeakForItself) and tool.is_said_in_chat
@@ -129,5 +132,5 @@ class Reply:
 
 def retry_notice(event: model.Waiting) -> events.Notice:
     when = f"Trying again in {event.seconds:.0f} s" if event.seconds >= 1 else "Trying again at once"
-    title = f"{event.reason} {when} (attempt {event.attempt} of {event.attempts})."
+    title = f"{event.reason} {when} (attempt {event.attempt})."
     return events.Retrying("warning", title, seconds=event.seconds)

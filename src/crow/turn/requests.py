@@ -29,6 +29,7 @@ from crow.messages import (
     without_middle,
 )
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, Usage, told_cost
+from crow.model.pauses import Retries
 from crow.model.replies import reply_room
 from crow.results import CommandEnd, ToolKind, ToolResult
 from crow.tools.ask import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
@@ -91,16 +92,18 @@ class Requests(msgspec.Struct, frozen=True):
         *,
         paused: bool = False,
         unfinished: list[Usage] | None = None,
+        retries: Retries | None = None,
     ) -> AsyncGenerator[ModelEvent, None]:
         """The model's reply to the history as it is now.
 
         `without`: the history is sent as it would be after this event. `paused`: the last reply is to go on.
-        `unfinished` is written as `ModelRequest.unfinished`.
+        `unfinished` and `retries` are those of the `ModelRequest`.
         """
         messages = self.history.to_send(without, paused=paused)
         request = ModelRequest(
             *(self.system_prompt(), messages, self.tool_specs(), self.live.thought_level, self.cache_key),
             unfinished=[] if unfinished is None else unfinished,
+            retries=retries,
         )
         return self.model.reply(request)
 

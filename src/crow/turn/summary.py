@@ -30,7 +30,7 @@ from crow.turn.history import SUMMED_UP
 from crow.turn.message_building import Essentials
 from crow.turn.reply import retry_notice
 from crow.turn.requests import ContextWindow, Room
-from crow.visible import fence
+from crow.visible import can_be_seen, fence
 
 SYSTEM = (
     "You sum up conversations between a user and a coding agent, so that the agent can go on with the work from your "
@@ -109,7 +109,7 @@ async def _ask(
 ) -> tuple[str, model.Usage | None]:
     wanted = f"{WANTED}\n\nThe user wants above all this to be kept: {focus}" if focus else WANTED
     prompt = f"{wanted}\n\n{fence(transcript(dropped, room.share(TRANSCRIPT)))}"
-    request = model.ModelRequest(SYSTEM, [UserMessage((Text(prompt),))])
+    request = model.ModelRequest(SYSTEM, [UserMessage((Text(prompt),))], unseen=True)
     usage: model.Usage | None = None
     said: list[str] = []
     refused = False
@@ -122,6 +122,7 @@ async def _ask(
                     case model.Usage():
                         usage = event
                     case model.Waiting():
+                        said.clear()
                         window.journal.append(retry_notice(event))
                     case model.Done():
                         refused = event.stop_reason is StopReason.REFUSAL
@@ -143,7 +144,7 @@ async def _ask(
     words = "".join(said)
     if window.requests.info.metered and not (usage and usage.input_tokens):
         usage = model.Usage(tokens_of_text(SYSTEM) + tokens_of_text(prompt), tokens_of_text(words))
-    return "" if refused else words.strip(), usage
+    return words.strip() if can_be_seen(words) and not refused else "", usage
 
 
 def _last_words(dropped: Sequence[Message]) -> str:

@@ -110,7 +110,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
 
     def _end(self) -> list[ModelEvent]:
         if not self._stop_reason:
-            raise self._errors.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
+            raise self._errors.cut_off() if self._anything else self._errors.unreadable("an empty reply")
         stop_reason = STOP_REASONS.get(self._stop_reason)
         if stop_reason is None and not self._anything:
             raise self._errors.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))

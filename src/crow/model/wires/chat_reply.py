@@ -105,11 +105,11 @@ class ChatReader(ReplyReader[Chunk]):
         if not self._anything and not self._finish_reason:
             raise self._errors.unreadable("an empty reply")
         if not self._finish_reason and not self.done:
-            raise self._errors.unreadable("a reply that stops in the middle")
+            raise self._errors.cut_off()
         reason = self._finish_reason or "stop"
         stop_reason = STOP_REASONS.get(reason.lower())
         if FAILED.fullmatch(reason):
-            raise self._errors.unreadable("a reply that the server could not finish", repr(reason))
+            raise self._errors.cut_off(f"a reply that the server could not finish: {reason!r}")
         if stop_reason is None and not self._anything:
             raise self._errors.unreadable("nothing but an end for a reason unknown to Crow", repr(reason))
         if stop_reason in (None, StopReason.END_TURN) and not all(call.name for call in self._calls):

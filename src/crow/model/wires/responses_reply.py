@@ -109,7 +109,7 @@ class ResponsesReader(ReplyReader[StreamEvent]):
     def _end(self) -> list[ModelEvent]:
         response = self._response
         if response is None and not self.done:
-            raise self._errors.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
+            raise self._errors.cut_off() if self._anything else self._errors.unreadable("an empty reply")
         if not self._anything and not (response and response.incomplete_details):
             raise self._errors.unreadable("an empty reply")
         if response is None or response.status != "incomplete":

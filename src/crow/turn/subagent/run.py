@@ -22,6 +22,7 @@ from crow.turn.requests import Requests
 from crow.turn.subagent.journal import SubagentJournal
 from crow.turn.subagent.steps import Steps
 from crow.turn.subagent.subagents import NamedPerson, Subagents
+from crow.visible import can_be_seen
 from crow.workspace.base import Workspace
 
 LONGEST_REPORT = 16_000
@@ -138,9 +139,10 @@ class SubagentRun:
 
 
 def _text_of(message: Message) -> str:
-    """What the model said in it; empty if it is not the model's."""
+    """What the model said in it; empty if it is not the model's, or nothing that can be seen."""
     parts = message.parts if isinstance(message, AssistantMessage) else ()
-    return "".join(part.text for part in parts if isinstance(part, Text)).strip()
+    words = "".join(part.text for part in parts if isinstance(part, Text)).strip()
+    return words if can_be_seen(words) else ""
 
 
 # --- its tools

@@ -36,6 +36,7 @@ _NoStep = (
     | events.UserSaid
     | events.SteeringReceived
     | events.ModeTold
+    | events.ReplyCut
     | events.ThoughtDelta
     | events.ThoughtSealed
     | events.ProviderDataKept
