@@ -44,6 +44,8 @@ class LineReader:
         self._on_end = on_end
         self.longest = longest
         """Bytes of the longest line that is handed on; may change at any time."""
+        self.keeps_blank = False
+        """Whether lines are handed on in which nothing is."""
         self.drops_partial_line = False
         """Whether what comes after the last line end counts for nothing: its peer was killed while it wrote."""
         self._parts: list[bytes | bytearray] = []
@@ -143,7 +145,7 @@ class LineReader:
     def _take(self, line: bytes) -> None:
         if len(line) > self.longest:
             self._receive(None)
-        elif (line := line.removeprefix(BYTE_ORDER_MARK)) and not line.isspace():
+        elif ((line := line.removeprefix(BYTE_ORDER_MARK)) and not line.isspace()) or self.keeps_blank:
             self._receive(line)
 
     def _finish(self) -> None:
@@ -156,11 +158,12 @@ class LineReader:
 class LineStream:
     """The lines of a descriptor, one after the other, as `LineReader` has them. While some wait, no more are read."""
 
-    def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
+    def __init__(self, fd: int, longest: int = LONGEST_LINE, *, keeps_blank: bool = False) -> None:
         self._waiting: deque[bytes | None] = deque()
         self._has_ended = False
         self._news = asyncio.Event()
         self._reader = LineReader(fd, self._receive, self._end, longest)
+        self._reader.keeps_blank = keeps_blank
         self._reader.start()
 
     def __aiter__(self) -> "LineStream":

@@ -1,12 +1,15 @@
 """A server's life: however it misbehaves, it costs its own tools alone, and the person learns why."""
 
-import re
+import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
 
-from crow.mcp.using.message_guard import MessageGuard
+from crow.mcp.using.message_guard import BURST, PART, THROWN_AWAY, MessageGuard, Pace
 from crow.mcp.using.server_errors import ServerFailed
 from tests.mcp.guests import (
     PATIENT,
@@ -64,13 +67,74 @@ def test_one_that_greets_first_is_used_all_the_same(tmp_path):
     assert call["status"] == "completed"
 
 
-def test_one_that_floods_is_stopped(tmp_path):
-    editor = editing(tmp_path, DONE)
+def test_one_that_floods_before_it_is_ready_holds_up_nothing(tmp_path):
+    editor = editing(tmp_path, DONE, config="[limits]\nmcp_start = 1\n")
     editor.new_session(mcpServers=[bad("floods"), bad("plain")])
     assert editor.prompt("Go.") == {"stopReason": "end_turn"}
-    # A machine that is too busy does not read so many in a second.
-    assert re.search("it sends more than 2,000 messages a second|is not ready after", notice_about(editor, "`floods`"))
+    assert "is not ready after 1 s" in notice_about(editor, "`floods`", "is not ready")
     editor.close()
+
+
+def test_one_that_floods_is_read_slowly_and_can_be_called(tmp_path):
+    editor = editing(tmp_path, reply(say("Hm.")) + calling(("mcp__floods__go", {})))
+    editor.new_session(mcpServers=[restless("floods")])
+    editor.prompt("Go.")
+    assert "it is read slowly, and may be slow to answer" in notice_about(editor, "`floods`", "slowly")
+    editor.prompt("Go on.")
+    assert shown(editor.the_call()) == "```text\ngone\n```"
+    editor.close()
+
+
+def test_what_is_sent_unasked_is_read_for_a_small_part_of_the_time():
+    now, slow = [0.0], []
+    pace = Pace(lambda: now[0], lambda: slow.append(True))
+    pace.spend(BURST)
+    assert (pace.due(), slow) == (0.0, [])
+    read = 0
+    while now[0] < 100:
+        pace.spend(THROWN_AWAY)
+        read += 1
+        now[0] += pace.due()
+    assert abs(read * THROWN_AWAY / 100 - PART) < PART / 10
+    assert slow == [True], "it is told once"
+    now[0] += 1000
+    pace.spend(BURST)
+    assert pace.due() == 0.0, "after a pause there is room for a burst again"
+
+
+def test_what_nobody_uses_is_thrown_away_unread_and_changes_are_heard_ten_times_a_second():
+    now = [0.0]
+    guard = MessageGuard(lambda: now[0], lambda name, wrong: None)
+
+    def line(method: str, **params: Any) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
+
+    assert not guard.wants(line("notifications/message", data="x"))
+    assert not guard.wants(line("notifications/resources/updated", uri="x:"))
+    for method, params in (("tools/list_changed", {}), ("progress", {"progressToken": 1})):
+        heard = 0
+        for _ in range(1000):
+            now[0] += 0.001
+            heard += guard.wants(line(f"notifications/{method}", **params))
+        assert 9 <= heard <= 11
+    assert guard.wants(line("notifications/progress", progressToken=2)), "that of another call"
+    assert guard.wants(line("notifications/elicitation/complete", elicitationId="x"))
+    assert all(
+        map(guard.wants, (b"not json", b'{"id": 1, "method": "ping"}', b'{"id": 1, "result": {}}', b'{"method": 3}'))
+    )
+
+
+def test_answers_that_were_asked_for_are_no_flood_and_others_are():
+    guard = MessageGuard(lambda: 0.0, lambda name, wrong: None)
+    answer = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
+    for _ in range(3000):
+        guard.asks()
+        guard.take(answer)
+    assert guard.pace.due() == 0.0
+    for _ in range(2000):
+        guard.take(answer)
+    with pytest.raises(ServerFailed, match="2,000 messages"):
+        guard.take(answer)
 
 
 def test_more_than_two_thousand_messages_in_a_second_are_a_flood():

@@ -4,6 +4,7 @@ progress        tells of the progress of a call 5,000 times at once
 blank-lines     writes 200,000 empty lines before its answer
 closes-output   once, after its first answer, and then it stays; PATH shows that it has
 stubborn        does not end when it is asked to
+floods          logs, writes to standard error and announces changes without end, and answers all the same
 of-two          answers the first of two calls with the person's answer to what it asks during the second
 """
 
@@ -11,10 +12,28 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from typing import Any
 
 from bad import Server, send
+
+
+def log_without_end() -> None:
+    line = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
+    while True:
+        os.write(1, f"{line}\n".encode() * 20)
+
+
+def announce_without_end() -> None:
+    line = json.dumps({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})
+    while True:
+        os.write(1, f"{line}\n".encode())
+
+
+def complain_without_end() -> None:
+    while True:
+        os.write(2, b"no flour\n" * 1000)
 
 
 def answer(id: Any, text: str) -> None:
@@ -35,6 +54,12 @@ class Restless(Server):
                 getattr(self, "on_" + message["method"].replace("/", "_"))(message["id"], message.get("params") or {})
         if self.behaviour == "stubborn":
             time.sleep(1000)
+
+    def on_tools_list(self, id: Any, params: Any) -> None:
+        super().on_tools_list(id, params)
+        if self.behaviour == "floods":
+            for write in (log_without_end, announce_without_end, complain_without_end):
+                threading.Thread(target=write, daemon=True).start()
 
     def on_tools_call(self, id: Any, params: Any) -> None:
         match self.behaviour:

@@ -65,6 +65,10 @@ class Inventory:
     def leave_out(self, tool: str, fault: str) -> None:
         self.left_out[tool] = fault
 
+    def is_read_slowly(self) -> None:
+        text = "It sends so much beside its answers that it is read slowly, and may be slow to answer."
+        self._warn_once("flood", text)
+
     def has_changed(self) -> None:
         self._changed.set()
 

@@ -1,15 +1,20 @@
-"""Checks every message of an MCP server before the library sees it: stops a flood, takes out odd entries, cuts what is
-far too long.
+"""Checks every message of an MCP server before the library sees it: slows down a flood, takes out odd entries, cuts
+what is far too long.
 
-A server that floods is stopped. The library rejects a whole answer for one thing in it that it does not know: so what
-is odd is taken out of lists of tools, and of what a call gave. Of far too much only the beginning is kept.
+What nobody uses is thrown away before it is read, and what is sent unasked may cost a small part of a core: a server
+that floods is read more slowly, and in the end stopped. The library rejects a whole answer for one thing in it that it
+does not know: so what is odd is taken out of lists of tools, and of what a call gave. Of far too much only the
+beginning is kept.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
+from msgspec import UNSET, Raw, UnsetType
 
 from crow.mcp.using.raw_messages import MOST_LISTED, MOST_PIECES
 from crow.mcp.using.server_errors import ServerFailed
@@ -18,7 +23,22 @@ from crow.visible import one_line
 MOST_A_SECOND = 2000
 """Messages that a server may send: far more than a busy one does."""
 BETWEEN_SHOWN = 0.1
-"""Seconds between two signs of progress that are shown."""
+"""Seconds between two signs of progress that are shown, and between two announcements of one change that are heard."""
+BURST = 2.0
+PART = 0.05
+"""Seconds of work for what a server sends unasked: so much at once, and after that this part of the time."""
+SHORTEST_REST = 0.1
+PASSED_ON, THROWN_AWAY, BLANK, BYTE = 500e-6, 20e-6, 2e-6, 10e-9
+"""Seconds that it takes at most, on a slow machine: a message for the library, one that nobody uses, a line, a byte."""
+PROGRESS = "notifications/progress"
+CHANGES = frozenset({"notifications/tools/list_changed", "notifications/prompts/list_changed"})
+HEARD = CHANGES | {
+    PROGRESS,
+    "notifications/cancelled",
+    "notifications/elicitation/complete",
+    "notifications/subscriptions/acknowledged",
+}
+"""The notifications that are of use here: what a server logs, for example, nobody sees."""
 MOST_CALLS = 1000
 """Whose progress is told apart."""
 LONGEST_NAME = 300
@@ -36,19 +56,77 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 Fields = dict[str, Any]
 
 
-class MessageGuard:
-    """`on_left_out` is told the name of a tool and what is wrong with it."""
+class Pace:
+    """How fast it is read what a server sends unasked. `on_slow` is told, once, that it has become too much."""
 
-    def __init__(self, clock: Callable[[], float], on_left_out: Callable[[str, str], None]) -> None:
+    def __init__(self, clock: Callable[[], float], on_slow: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_slow = on_slow
+        self._left = BURST
+        self._looked = clock()
+        self._is_told = False
+
+    def spend(self, seconds: float) -> None:
+        self._left -= seconds
+
+    def due(self) -> float:
+        """The seconds in which no more should be read; 0 while it is little."""
+        now = self._clock()
+        self._left = min(BURST, self._left + (now - self._looked) * PART)
+        self._looked = now
+        if self._left > -SHORTEST_REST * PART:
+            return 0.0
+        if not self._is_told:
+            self._is_told = True
+            self._on_slow()
+        return -self._left / PART
+
+    async def rest(self) -> None:
+        if seconds := self.due():
+            await asyncio.sleep(seconds)
+
+
+class _Beginning(msgspec.Struct):
+    """What shows of a message whether it is of use."""
+
+    method: str = ""
+    id: Raw | UnsetType = UNSET
+    params: Raw = Raw(b"{}")
+
+
+class _Progress(msgspec.Struct):
+    progress_token: int | str = msgspec.field(name="progressToken", default="")
+
+
+_beginning = msgspec.json.Decoder(_Beginning)
+
+
+class MessageGuard:
+    """`on_left_out` is told the name of a tool and what is wrong with it; `on_slow`, that the server is slowed down."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        on_left_out: Callable[[str, str], None],
+        on_slow: Callable[[], None] = lambda: None,
+    ) -> None:
         self._clock = clock
         self._on_left_out = on_left_out
+        self.pace = Pace(clock, on_slow)
+        self._asked = 0
+        """Questions that have not been answered."""
         self._second = 0
         self._count = 0
-        self._next_progress: dict[str, float] = {}
-        """By call: when more of its progress is of use."""
+        self._next: dict[str, float] = {}
+        """By call, or by what has changed: when more of its notifications are of use."""
+
+    def asks(self) -> None:
+        """The server is asked something: its answer may be as long as it likes."""
+        self._asked += 1
 
     def count(self) -> None:
         """One more message: ServerFailed if there are too many."""
+        self.pace.spend(PASSED_ON)
         second = int(self._clock())
         if second != self._second:
             self._second, self._count = second, 0
@@ -56,25 +134,45 @@ class MessageGuard:
         if self._count > MOST_A_SECOND:
             raise ServerFailed(f"it sends more than {MOST_A_SECOND:,} messages a second")
 
-    def take(self, message: SessionMessage | Exception) -> bool:
-        """Whether it is to be passed on. What is thrown away costs nothing, and is not counted."""
-        if isinstance(message, SessionMessage) and not self._is_of_use(message.message):
-            return False
-        self.count()
-        if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
-            self._repair(message.message.result)
-        return True
-
-    def _is_of_use(self, message: JSONRPCMessage) -> bool:
-        """Of the progress of a call only as much as can be shown."""
-        if not isinstance(message, JSONRPCNotification) or message.method != "notifications/progress":
+    def wants(self, line: bytes) -> bool:
+        """Whether a line should be read at all. What is thrown away is not counted."""
+        try:
+            seen = _beginning.decode(line)
+            if not seen.method or seen.id is not UNSET:
+                return True
+            token = msgspec.json.decode(seen.params, type=_Progress).progress_token if seen.method == PROGRESS else ""
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return True
-        call, now = str((message.params or {}).get("progressToken")), self._clock()
-        if now < self._next_progress.get(call, 0.0):
+        return self._is_heard(seen.method, token, len(line))
+
+    def wants_message(self, message: SessionMessage | Exception) -> bool:
+        """The same for one that was read already."""
+        notice = message.message if isinstance(message, SessionMessage) else None
+        if not isinstance(notice, JSONRPCNotification):
+            return True
+        return self._is_heard(notice.method, (notice.params or {}).get("progressToken"))
+
+    def take(self, message: SessionMessage | Exception) -> None:
+        """A message is about to be passed on: it is counted, unless somebody waits for it, and repaired."""
+        said: JSONRPCMessage | None = message.message if isinstance(message, SessionMessage) else None
+        if self._asked and isinstance(said, JSONRPCResponse | JSONRPCError):
+            self._asked -= 1
+        else:
+            self.count()
+        if isinstance(said, JSONRPCResponse):
+            self._repair(said.result)
+
+    def _is_heard(self, method: str, token: object, length: int = 0) -> bool:
+        """Of the progress of a call as much as can be shown, and of changes as much as can be followed."""
+        if method in HEARD and not (method == PROGRESS or method in CHANGES):
+            return True
+        matter, now = f"{method} {token}", self._clock()
+        if method not in HEARD or now < self._next.get(matter, 0.0):
+            self.pace.spend(THROWN_AWAY + length * BYTE)
             return False
-        if len(self._next_progress) >= MOST_CALLS:
-            self._next_progress.clear()
-        self._next_progress[call] = now + BETWEEN_SHOWN
+        if len(self._next) >= MOST_CALLS:
+            self._next.clear()
+        self._next[matter] = now + BETWEEN_SHOWN
         return True
 
     def _repair(self, result: Fields) -> None:

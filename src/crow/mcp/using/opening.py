@@ -86,7 +86,7 @@ class ClientOpener:
 
     def _transport(self) -> Transport:
         settings = self._settings
-        guard = MessageGuard(asyncio.get_running_loop().time, self._inventory.leave_out)
+        guard = MessageGuard(asyncio.get_running_loop().time, self._inventory.leave_out, self._inventory.is_read_slowly)
         if settings.url:
             auth = None if is_authorised(settings) else with_stored_tokens(self._context.home, settings.url)
             return Remote(settings, auth, guard, self._events.unauthorised, self._events.lost)

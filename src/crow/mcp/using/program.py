@@ -10,12 +10,14 @@ import errno
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from crow.config.home import create_folder
 from crow.config.settings import McpServerSettings
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.lines import LineStream, Writer
+from crow.mcp.using.message_guard import BYTE, THROWN_AWAY, Pace
 from crow.mcp.using.server_errors import ServerFailed
 from crow.threads import MAKE_ROOM, NO_MORE
 from crow.timeouts import timeout
@@ -87,7 +89,7 @@ class Program:
         self._error_reader, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: on_errors, os.fdopen(self._errors, "rb", 0)
         )
-        self._lines = LineStream(self._output, longest_line)
+        self._lines = LineStream(self._output, longest_line, keeps_blank=True)
         self._input = Writer(self._entry, lambda: None)
         return self._lines, self._input
 
@@ -135,11 +137,24 @@ def _close(descriptor: int) -> None:
 
 
 class ErrorSink(asyncio.Protocol):
-    def __init__(self, take: Callable[[bytes], None]) -> None:
+    def __init__(self, take: Callable[[bytes], None], pace: Pace) -> None:
         self._take = take
+        self._pace = pace
+        self._transport: asyncio.ReadTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.ReadTransport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._take(data)
+        self._pace.spend(THROWN_AWAY + len(data) * BYTE)
+        if (seconds := self._pace.due()) and self._transport is not None:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_later(seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
 
 async def start_program(

@@ -21,7 +21,7 @@ from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.hosts import is_header_name, is_header_value
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.message_guard import MessageGuard
+from crow.mcp.using.message_guard import BYTE, THROWN_AWAY, MessageGuard
 from crow.mcp.using.raw_messages import LONG, is_costly, repaired, shortened
 from crow.mcp.using.server_errors import MALFORMED, NOT_FOUND, ON_THE_WAY, ServerFailed, SessionExpired, fault_of
 from crow.mcp.using.stdio import LONGEST_LINE
@@ -150,13 +150,16 @@ class Remote:
             self._on_unauthorised(True)  # noqa: FBT003 -- yes or no
         elif shows_token and response.is_success:
             self._on_unauthorised(False)  # noqa: FBT003 -- yes or no
-        self._note_fault(response)
+        asked = _question_in(response.request)
+        if asked is not None:
+            self._guard.asks()
+        self._note_fault(response, asked)
         is_ours = response.request.method == "POST" and response.url == self._settings.url
-        if response.status_code == NOT_FOUND and is_ours and _question_in(response.request) is None:
+        if response.status_code == NOT_FOUND and is_ours and asked is None:
             # Most likely it was started anew, and knows nothing of us. Whoever asked something learns it as an answer.
             self._on_end(SessionExpired())
 
-    def _note_fault(self, response: httpx2.Response) -> None:
+    def _note_fault(self, response: httpx2.Response, asked: int | str | None) -> None:
         """A redirect that is followed is one as well, until the answer comes."""
         fault = fault_of(response)
         if fault is None and not self._faults:
@@ -165,7 +168,6 @@ class Remote:
             if response.is_success:  # any other the library tells of
                 self._on_end(fault)
             return
-        asked = _question_in(response.request)
         self._faults.pop(asked, None)
         if fault is not None and asked is not None:
             self._faults[asked] = fault
@@ -187,6 +189,8 @@ class Remote:
                         raise self._too_long()
                     end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1 if is_endless else 0
                     if end:
+                        self._guard.pace.spend(chunk.count(b"\n") * THROWN_AWAY + len(chunk) * BYTE)
+                        await self._guard.pace.rest()
                         yield await _in_bounds(b"".join((*begun, chunk[:end])).splitlines(keepends=True))
                         begun.clear()
                         size = len(chunk) - end
@@ -221,7 +225,9 @@ class Remote:
         failure = ServerFailed("it ended the connection")
         try:
             async for message in messages:
-                if self._guard.take(message):
+                await self._guard.pace.rest()
+                if self._guard.wants_message(message):
+                    self._guard.take(message)
                     await to_us.send(self._explained(message))
         except ServerFailed as failed:
             failure = failed
@@ -252,6 +258,7 @@ def _one_in_bounds(message: bytes) -> bytes:
 
 class _Question(msgspec.Struct):
     id: int | str
+    method: str
 
 
 def _question_in(request: httpx2.Request) -> int | str | None:

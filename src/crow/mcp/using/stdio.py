@@ -11,10 +11,10 @@ import anyio
 import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from crow.lines import LineStream, Writer
-from crow.mcp.using.message_guard import MessageGuard, without_too_much
+from crow.mcp.using.message_guard import BLANK, MessageGuard, without_too_much
 from crow.mcp.using.program import ErrorSink, Program, StderrLog
 from crow.mcp.using.raw_messages import LONG, id_of, is_costly, repaired, shortened
 from crow.mcp.using.server_errors import MALFORMED, ServerFailed
@@ -113,7 +113,7 @@ class Stdio:
             ending.callback(self._errors.close)
             program = await self._start()
             ending.push_async_callback(program.end)
-            lines, to_server = await program.open(ErrorSink(self._errors.take), LONGEST_LINE)
+            lines, to_server = await program.open(ErrorSink(self._errors.take, self._guard.pace), LONGEST_LINE)
             ending.callback(program.close_input)
             to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
@@ -121,7 +121,7 @@ class Stdio:
                 ending.callback(stream.close)
             reading = asyncio.create_task(self._read(program, lines, to_us))
             ending.push_async_callback(_stop, reading)
-            ending.push_async_callback(_stop, asyncio.create_task(_write(to_server, from_us)))
+            ending.push_async_callback(_stop, asyncio.create_task(_write(to_server, from_us, self._guard)))
             self._ending = ending.pop_all()
         return incoming, outgoing
 
@@ -139,13 +139,11 @@ class Stdio:
             async for line in lines:
                 if line is None:
                     raise ServerFailed(f"it sent a message of more than {LONGEST_LINE // 1024 // 1024} MB")
-                is_long = len(line) > LONG
-                message = (
-                    await asyncio.to_thread(self.output.understood, line) if is_long else self.output.understood(line)
-                )
-                if message is None:
-                    self._guard.count()
-                elif self._guard.take(message):
+                await self._guard.pace.rest()
+                if not line or line.isspace():
+                    self._guard.pace.spend(BLANK)
+                elif (message := await self._message(line)) is not None:
+                    self._guard.take(message)
                     await to_us.send(message)
         except ServerFailed as failed:
             failure = failed
@@ -156,10 +154,24 @@ class Stdio:
         self._on_end(failure)
         to_us.close()
 
+    async def _message(self, line: bytes) -> SessionMessage | None:
+        """The message in a line; None if it has none that is of use."""
+        if len(line) > LONG:
+            message = await asyncio.to_thread(self.output.understood, line)
+            wanted = message is None or self._guard.wants_message(message)
+        else:
+            wanted = self._guard.wants(line)
+            message = self.output.understood(line) if wanted else None
+        if message is None and wanted:
+            self._guard.count()
+        return message if wanted else None
 
-async def _write(to_server: Writer, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
+
+async def _write(to_server: Writer, from_us: MemoryObjectReceiveStream[SessionMessage], guard: MessageGuard) -> None:
     with contextlib.suppress(anyio.ClosedResourceError):  # the reader learns of the end, and says why
         async for sent in from_us:
+            if isinstance(sent.message, JSONRPCRequest):
+                guard.asks()
             to_server.send(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             # A server that no longer reads is found out by its end, or by the limit of the call.
             await to_server.room()
