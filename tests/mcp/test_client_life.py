@@ -266,6 +266,17 @@ def test_one_over_http_that_was_started_anew_is_reached_again(tmp_path, kind):
         editor.close()
 
 
+def test_answers_that_drip_end_at_the_limit_of_their_call(tmp_path):
+    paths = ("head", "body", "events")
+    with hung() as (root, _):
+        script = calling(*((f"mcp__{path}__go", {}) for path in paths))
+        editor = editing(tmp_path, script, config=PATIENT + "mcp_call = 0.5\n")
+        editor.new_session(mcpServers=[over_http(f"{root}/drip-{path}", path) for path in paths])
+        assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+        assert ["0.5 s" in shown(call) for call in editor.tool_calls().values()] == [True] * 3
+        editor.close()
+
+
 def test_a_call_over_the_older_kind_of_http_ends_at_its_limit(tmp_path):
     with hung() as (root, _):
         config = PATIENT + "mcp_call = 0.5\n"

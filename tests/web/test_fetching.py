@@ -153,8 +153,10 @@ def endless(connection: socket.socket) -> None:
         connection.sendall(b"x" * 65536)
 
 
-def dripping(connection: socket.socket) -> None:
-    connection.sendall(head("200 OK", {"content-type": "text/plain"}) + b"first")
+def dripping(
+    connection: socket.socket, start: bytes = head("200 OK", {"content-type": "text/plain"}) + b"first"
+) -> None:
+    connection.sendall(start)
     connection.settimeout(0.05)
     while True:
         try:
@@ -208,6 +210,14 @@ def test_a_body_that_drips_is_cut_when_the_time_is_up():
         found = page(f"{site.url}/", FetchLimits(total=1))
         assert found.cut == "time"
         assert found.body.startswith(b"first")
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\nx-more: ", b"HTTP/1.1 302 Found\r\nlocation: /"])
+def test_a_head_that_drips_is_given_up_when_the_time_is_up(start):
+    with Website() as site:
+        site.pages["/"] = functools.partial(dripping, start=start)
+        with pytest.raises(WebError, match=r"did not answer within 0\.5 s"):
+            page(f"{site.url}/", FetchLimits(total=0.5))
 
 
 def test_a_body_that_stalls_is_cut_after_the_longest_silence():

@@ -3,12 +3,16 @@
 /silent       accepts requests, and never answers one
 /goodbye      is well, but for the end of the session (DELETE), which it never answers
 /call         never answers a call, nor the end of the session
+/drip-head    is well, but for a call, which it answers byte by byte, without ever coming to the end of the headers
+/drip-body    the same, with the body of the answer
+/drip-events  the same, with a stream of events that has no end
 /sse-silent   the older kind: the stream of events is there, and nothing comes
 /sse-start    the same, says where to send messages, and answers none
 /sse-call     the same, and never answers a call
 /sse-dies     the same, and ends itself in a call
 """
 
+import contextlib
 import json
 import os
 import queue
@@ -47,6 +51,17 @@ class Handler(BaseHTTPRequestHandler):
         while True:
             self.event("message", json.dumps(EVENTS.get()))
 
+    def drip(self) -> None:
+        kind = "text/event-stream" if self.path == "/drip-events" else "application/json"
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n"
+        self.wfile.write(f"{head}x-more: ".encode() if self.path == "/drip-head" else f"{head}\r\n".encode())
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(b":\n" if self.path == "/drip-events" else b" ")
+                self.wfile.flush()
+                time.sleep(0.02)
+
     def event(self, kind: str, data: str) -> None:
         self.wfile.write(f"event: {kind}\ndata: {data}\n\n".encode())
         self.wfile.flush()
@@ -58,6 +73,8 @@ class Handler(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path == "/silent":
             hang()
+        if self.path.startswith("/drip") and message["method"] == "tools/call":
+            self.drip()
         answer = self.answer_to(message)
         if self.path.startswith("/sse"):
             if answer is not None:
