@@ -253,4 +253,4 @@ def test_text_that_was_never_saved_counts_once_the_person_has_named_its_file(ope
     )
     assert [call["status"] for call in crow.tool_calls().values()] == ["failed", "failed", "completed"]
     assert buffers.unsaved == {named: "typed\n", attached: "typed\n"}
-    assert [what for what, path in buffers.asked if path == other][0] == "write"
+    assert next(what for what, path in buffers.asked if path == other) == "write"
