@@ -16,7 +16,7 @@ import statistics
 from acp_client import cpu_seconds, tree
 from page_session import EDITS, LAST_WORDS, LINES, TURNS, LongSession
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chromium-headless-shell")
 ARGUMENTS = [
     *("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--no-first-run", "--disable-dev-shm-usage"),

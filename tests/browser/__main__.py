@@ -7,7 +7,9 @@ import sys
 
 from tests.browser.chromium import found, missing
 
-INSTALL = ("apt-get", "install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core")
+INSTALL = ("apt-get", "install", "--yes", "--no-install-recommends", "fonts-dejavu-core")
+LIGHT, WHOLE = (*INSTALL, "chromium-headless-shell"), (*INSTALL, "chromium")
+"""Not every system has the first as a package of its own."""
 
 
 def main() -> int:
@@ -23,11 +25,12 @@ def install() -> None:
     if shutil.which("apt-get") is None:
         print("Install Chromium with the packages of your system: no apt-get is here.")
     elif os.geteuid() != 0:
-        print(f"Install Chromium with: sudo {' '.join(INSTALL)}")
+        print(f"Install Chromium with: sudo {' '.join(LIGHT)} || sudo {' '.join(WHOLE)}")
     else:
         environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for command in (("apt-get", "update", "--quiet"), INSTALL):
-            subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        for command in (("apt-get", "update", "--quiet"), LIGHT, WHOLE):
+            if found() is None:
+                subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
 
 
 if __name__ == "__main__":
