@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.async_api import Browser, Page
 
 from tests.browser.chromium import play
@@ -240,20 +239,18 @@ DIFFERING = """([text, cuts]) => {
 }"""
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_text_drawn_piece_by_piece_is_the_text_drawn_at_once(tmp_path: Path, name: str) -> None:
-    text = WHOLE[name]
-    chance = random.Random(name)
-
-    def pieces(longest: int) -> list[str]:
+def test_text_drawn_piece_by_piece_is_the_text_drawn_at_once(tmp_path: Path) -> None:
+    def pieces(text: str, longest: int, chance: random.Random) -> list[str]:
         found, at = list[str](), 0
         while at < len(text):
             found.append(text[at : (at := at + chance.randint(1, longest))])
         return found
 
     async def story(page: Page) -> None:
-        cuts = [pieces(longest) for longest in [*range(1, 9)] * 4] + [text.splitlines(keepends=True)]
-        assert await page.evaluate(DIFFERING, [text, cuts]) == []
+        for name, text in WHOLE.items():
+            chance = random.Random(name)
+            cuts = [pieces(text, longest, chance) for longest in [*range(1, 9)] * 4]
+            assert await page.evaluate(DIFFERING, [text, [*cuts, text.splitlines(keepends=True)]]) == [], name
 
     with_stream(tmp_path, story)
 
@@ -283,15 +280,13 @@ GROWING = {
 }
 
 
-@pytest.mark.parametrize("name", GROWING)
-def test_what_is_drawn_is_not_read_again(tmp_path: Path, name: str) -> None:
-    begin, line, end = GROWING[name]
-
+def test_what_is_drawn_is_not_read_again(tmp_path: Path) -> None:
     async def story(page: Page) -> None:
-        few, many = [await page.evaluate(COUNT, [begin, line, count, end]) for count in (200, 2000)]
-        assert many["length"] > 9 * few["length"]
-        assert many["read"] < 11 * few["read"]
-        assert many["nodes"] < 2 + many["length"] / 4000  # not one for each piece
+        for name, (begin, line, end) in GROWING.items():
+            few, many = [await page.evaluate(COUNT, [begin, line, count, end]) for count in (200, 2000)]
+            assert many["length"] > 9 * few["length"], name
+            assert many["read"] < 11 * few["read"], name
+            assert many["nodes"] < 2 + many["length"] / 4000, name  # not one for each piece
 
     with_stream(tmp_path, story)
 
@@ -315,17 +310,15 @@ SELECTED = {
 }
 
 
-@pytest.mark.parametrize("name", SELECTED)
-def test_what_is_selected_stays_so_while_more_is_written(tmp_path: Path, name: str) -> None:
-    before, after = SELECTED[name]
-    words = "These words" if "These words" in before else "these words"
-
+def test_what_is_selected_stays_so_while_more_is_written(tmp_path: Path) -> None:
     async def story(page: Page) -> None:
-        assert await page.evaluate(SELECT, [before, words]) == words
-        for sign in after:
-            await page.evaluate("sign => drawn([sign], true, stream, false) && null", sign)
-            assert await page.evaluate("String(getSelection())") == words
-        await page.evaluate("stream.end()")
+        for name, (before, after) in SELECTED.items():
+            words = "These words" if "These words" in before else "these words"
+            assert await page.evaluate(SELECT, [before, words]) == words, name
+            for sign in after:
+                await page.evaluate("sign => drawn([sign], true, stream, false) && null", sign)
+                assert await page.evaluate("String(getSelection())") == words, name
+            await page.evaluate("stream.end()")
 
     with_stream(tmp_path, story)
 
