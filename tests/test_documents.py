@@ -27,6 +27,7 @@ from crow.config.settings import (
     TerminalSettings,
     WebSettings,
 )
+from crow.policy.risky_names import risky_names
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -140,6 +141,7 @@ def test_the_wheel_has_both_commands_and_its_types(tmp_path: Path) -> None:
         about = wheel.read(metadata).decode()
         commands = wheel.read(metadata.replace("METADATA", "entry_points.txt")).decode()
     assert {"crow/py.typed", "crow/__main__.py", "crow/cli/demo.toml", "crow/model/demo.toml"} <= set(names)
+    assert "crow/policy/risky_names.toml" in names
     assert not [name for name in names if name.startswith("tests")]
     assert "crow = crow.__main__:main" in commands
     assert "crow-agent = crow.__main__:main" in commands
@@ -155,7 +157,8 @@ PACKAGES = sorted(path.parent for path in (ROOT / "src" / "crow").rglob("__init_
 SOURCES = sorted(PACKAGES[0].rglob("*.py"))
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
 LONGEST_SENTENCE = 160
-EXAMPLES = {"conftest.py", "src/deep/x.py", "src/*.py", "nest.py"}
+RISKY = {name for group in (*risky_names().protected, *risky_names().secret) for name in group.names.split()}
+EXAMPLES = {"conftest.py", "src/deep/x.py", "src/*.py", "nest.py", *RISKY}
 """Names of files that are a user's, not ours."""
 
 

@@ -16,8 +16,10 @@ class Deed(msgspec.Struct, frozen=True):
     kind: ToolKind
     reads: tuple[str, ...] = ()
     """Resolved, absolute paths."""
+    read_as: tuple[str, ...] = ()
+    """What these were called, where links in the names led elsewhere: a secret stays one if its name is a link."""
     writes: tuple[str, ...] = ()
-    """The same: what would be created, changed or removed."""
+    """Paths like `reads`: what would be created, changed or removed."""
     command: str = ""
     """A shell line that would be run; the policy parses it."""
     cwd: str = ""

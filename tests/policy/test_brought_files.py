@@ -26,10 +26,10 @@ BRINGING = [
     *("npm test", "make", "pytest", "unheard-of", "tar xf a.tar", "cp -a a.txt b.txt", "npm run build"),
 ]
 OPENING = [
-    *("cat l/id_rsa", "cat l", "cat ./l/id_rsa", "cat a.txt", "cat src/app.py", "head -n 1 l/id_rsa", "tail l"),
+    *("cat l/notes", "cat l", "cat ./l/notes", "cat a.txt", "cat src/app.py", "head -n 1 l/notes", "tail l"),
     *(
         "grep -r x l",
-        "grep -n x l/id_rsa",
+        "grep -n x l/notes",
         "grep -f l a.txt",
         "grep -fl .",
         "grep --file=l .",
@@ -39,15 +39,15 @@ OPENING = [
     *(
         "find l",
         "find l -name x",
-        "sed -n p l/id_rsa",
-        "sort l/id_rsa",
-        "wc l/id_rsa",
-        "cat < l/id_rsa",
+        "sed -n p l/notes",
+        "sort l/notes",
+        "wc l/notes",
+        "cat < l/notes",
         "ls l",
         "tree l",
     ),
-    *("cd l", "cd src && cat app.py", "mkdir l/x", "touch l/x", "git commit -F l/id_rsa", "git commit -aF l/id_rsa"),
-    *("git commit --file=l/id_rsa", "git push l/x.git main", "git fetch l/x", "git pull l/x", "cat http://l/x"),
+    *("cd l", "cd src && cat app.py", "mkdir l/x", "touch l/x", "git commit -F l/notes", "git commit -aF l/notes"),
+    *("git commit --file=l/notes", "git push l/x.git main", "git fetch l/x", "git pull l/x", "cat http://l/x"),
     *("unheard-of l", "pytest l", "npm run build l", "npm test l", "jq . l", "cut -f 1 l", "diff l a.txt", "ls . l"),
     *("grep -e -A 3", "sort -k 1 l", "cat -n 5", "fd x l", "rg --files l", "/bin/cat l"),
     *("awk '{print $1}' l", "awk -F l '{print}' l/id_rsa", "awk -v n=1 1 l", "tree -L 2 l"),
@@ -93,9 +93,9 @@ def test_what_may_have_been_brought_is_not_opened(project, opening):
 @pytest.mark.parametrize("bringing", BRINGING)
 def test_whatever_may_bring_files(project, bringing):
     assert judged(project, bringing) == "allow"
-    assert judged(project, f"{bringing} && cat l/id_rsa") == "ask"
-    assert judged(project, f"cat l/id_rsa | {bringing}") == "ask", "they run at the same time"
-    assert judged(project, f"cat l/id_rsa && {bringing}") == "allow"
+    assert judged(project, f"{bringing} && cat l/notes") == "ask"
+    assert judged(project, f"cat l/notes | {bringing}") == "ask", "they run at the same time"
+    assert judged(project, f"cat l/notes && {bringing}") == "allow"
 
 
 @pytest.mark.parametrize("opening", OPENING_NOTHING)
@@ -122,18 +122,18 @@ def test_behind_what_only_reads_files_are_opened(project, line):
 
 
 def test_a_command_that_still_runs_counts(project):
-    assert judged(project, "sleep 9 && cat l/id_rsa", "sleep 5 && git switch -q evil") == "ask"
-    assert judged(project, "cat l/id_rsa", "for x in y; do git switch evil; done") == "ask"
+    assert judged(project, "sleep 9 && cat l/notes", "sleep 5 && git switch -q evil") == "ask"
+    assert judged(project, "cat l/notes", "for x in y; do git switch evil; done") == "ask"
     assert judged(project, "cat a.txt", "npm run dev") == "ask"
     assert judged(project, "git status && ls -la", "npm run dev") == "allow"
     assert judged(project, "cat a.txt", "sleep 5 && cat b.txt") == "allow"
 
 
 def test_a_line_that_still_runs_is_not_brought_anything(project):
-    assert judged(project, "git switch -q evil", "sleep 9 && cat l/id_rsa") == "ask"
+    assert judged(project, "git switch -q evil", "sleep 9 && cat l/notes") == "ask"
     assert judged(project, "git switch -q evil", "npm run dev") == "allow"
-    assert judged(project, "git status", "sleep 9 && cat l/id_rsa") == "allow"
-    assert judged(project, "git switch -q main", "./allowed-once.sh l/id_rsa") == "allow"
+    assert judged(project, "git status", "sleep 9 && cat l/notes") == "allow"
+    assert judged(project, "git switch -q main", "./allowed-once.sh l/notes") == "allow"
 
 
 def test_git_follows_no_link_that_a_branch_brings(tmp_path):

@@ -45,7 +45,7 @@ UNPROTECTED = """
 /w/src/app.py /w/.gitignore /w/.gitattributes /w/git/config /w/.github/CODEOWNERS /w/.github/dependabot.yml /w/README.md
 /w/docs/AGENTS.md.txt /w/workflows/ci.yml /w/bashrc /w/deploy/x.service /w/.env.example /w/crontab /w/vscode/x
 /w/lefthook/x /w/src/idx/a.py /w/docs/lefthook.md /w/hg/hgrc /w/.hgignore /w/mise/x
-/w/.gitx/y /w/src/jenkinsfile.py /w/local/bin/git /w/code-workspace /w/runs/x
+/w/.gitx/y /w/src/jenkinsfile.py /w/local/bin/mine /w/code-workspace /w/runs/x
 """
 
 

@@ -272,7 +272,7 @@ def test_explanations(shop):
     )
     assert policy.explain(shop.read(".env")) == (
         f"Reading `{shop.root}/.env`, in mode `ask`:\n"
-        f"- You are asked first: reading a secret needs your permission in this mode. {shop.root}/.env may hold keys "
+        f"- You are asked first: reading a secret needs your permission in this mode. `{shop.root}/.env` may hold keys "
         "or passwords, and the model would see them. It can only be allowed once."
     )
     policy.mode = "plan"

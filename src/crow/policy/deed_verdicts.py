@@ -1,6 +1,6 @@
 """Judges each thing that a deed does (paths, command, host, tool) by rules and mode: one verdict for each."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import assert_never
 
@@ -15,10 +15,12 @@ from crow.policy.grants import command_scope, host_scope, read_scope, tool_scope
 from crow.policy.mode_defaults import ALWAYS_ASKED, Aspect, decision_of
 from crow.policy.nested_commands import FoundCommands, find_commands
 from crow.policy.path_words import ExecutionContext
-from crow.policy.paths import is_protected, is_secret_in
+from crow.policy.paths import what_secret_in, why_protected
+from crow.policy.protected_links import why_linked
 from crow.policy.rule_matching import ReadyRule, RuleBook
 from crow.policy.shell import NotCovered, coverage, first_hit, suggest
 from crow.results import MAY_CHANGE, ToolKind
+from crow.visible import code
 
 Offer = Callable[[Where], Scope | None]
 
@@ -35,6 +37,8 @@ class Situation(msgspec.Struct, frozen=True):
     private: tuple[str, ...]
     readable: tuple[str, ...] = ()
     """Folders within the private ones that hold nothing secret by being there."""
+    programs: Mapping[str, str] = {}
+    """Files of the workspace that servers of the session run, with what is said of each."""
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.roots)
@@ -51,6 +55,8 @@ def _parts(deed: Deed, situation: Situation) -> Iterator[Verdict]:
     for path, written in (*((path, True) for path in deed.writes), *((path, False) for path in deed.reads)):
         yield _judge_path(deed, path, situation, written=written)
         judged = True
+    if name := next((name for name in deed.read_as if what_secret_in(name, (), ())), ""):
+        yield _judge_path(deed, name, situation, written=False)
     if deed.command:
         yield _judge_command(deed, situation)
         judged = True
@@ -101,7 +107,7 @@ def _judge_path(deed: Deed, path: str, situation: Situation, *, written: bool) -
     for ready in situation.book.denying(deed.tool):
         if ready.glob is not None and ready.glob.matches(path):
             return _refusal(ready)
-    aspect = _aspect_of(path, situation, written=written)
+    aspect, detail = _aspect_of(path, situation, written=written)
     for ready in situation.book.asking(deed.tool):
         if ready.glob is not None and ready.glob.matches(path) and decision_of(situation.mode, aspect) != "deny":
             return _question(ready)
@@ -114,18 +120,24 @@ def _judge_path(deed: Deed, path: str, situation: Situation, *, written: bool) -
         # A folder outside the workspace is no matter of the project, so it is offered for the session alone.
         return read_scope(deed.tool, path, where) if aspect is Aspect.READ_OUTSIDE and where == "session" else None
 
-    return _by_mode(situation.mode, aspect, _why(aspect, shown(path)), offer)
+    return _by_mode(situation.mode, aspect, _why(aspect, path, detail), offer)
 
 
-def _aspect_of(path: str, situation: Situation, *, written: bool) -> Aspect:
+def _aspect_of(path: str, situation: Situation, *, written: bool) -> tuple[Aspect, str]:
+    """What is done with the path; and what it triggers, or may hold."""
     inside = situation.contains(path) and "/../" not in path and not path.endswith("/..")
     if written:
-        if is_protected(path, situation.private):
-            return Aspect.WRITE_PROTECTED
-        return Aspect.WRITE_INSIDE if inside else Aspect.WRITE_OUTSIDE
-    if is_secret_in(path, situation.private, situation.readable):
-        return Aspect.READ_SECRET
-    return Aspect.READ_INSIDE if inside else Aspect.READ_OUTSIDE
+        if why := _why_protected(path, situation):
+            return Aspect.WRITE_PROTECTED, why
+        return Aspect.WRITE_INSIDE if inside else Aspect.WRITE_OUTSIDE, ""
+    if what := what_secret_in(path, situation.private, situation.readable):
+        return Aspect.READ_SECRET, what
+    return Aspect.READ_INSIDE if inside else Aspect.READ_OUTSIDE, ""
+
+
+def _why_protected(path: str, situation: Situation) -> str:
+    why = why_protected(path, situation.private) or situation.programs.get(path, "")
+    return why or (why_linked(path, situation.roots) if situation.contains(path) else "")
 
 
 def _allowing_path(tool: str, path: str, aspect: Aspect, situation: Situation) -> ReadyRule | None:
@@ -142,14 +154,15 @@ def _allowing(tool: str, aspect: Aspect, situation: Situation) -> list[ReadyRule
     return [] if decision_of(situation.mode, aspect) == "deny" else situation.book.allowing(tool)
 
 
-def _why(aspect: Aspect, path: str) -> str:
+def _why(aspect: Aspect, path: str, detail: str) -> str:
+    name = code(shown(path))
     match aspect:
         case Aspect.READ_SECRET:
-            return f"{path} may hold keys or passwords, and the model would see them."
+            return f"{name} may hold {detail}, and the model would see them."
         case Aspect.READ_OUTSIDE | Aspect.WRITE_OUTSIDE:
-            return f"{path} lies outside the workspace."
+            return f"{name} lies outside the workspace."
         case Aspect.WRITE_PROTECTED:
-            return f"{path} is protected: what is written there can run later, hold keys, or change what agents may do."
+            return f"{name} is protected: {detail}."
         case _:
             return ""  # the question itself says what would be changed
 

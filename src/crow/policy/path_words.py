@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from crow.paths import is_inside
-from crow.policy.paths import is_protected, is_secret
+from crow.policy.paths import is_protected, what_secret, why_protected
 from crow.policy.repositories import is_in_another_repository
 from crow.policy.submodules import RepositorySearch
+from crow.visible import code
 
 _URL = re.compile(r"(?:--?[A-Za-z-]+=)?(?P<folder>(?:https?|wss?):)//[^\s]*")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
@@ -57,7 +58,7 @@ def why_path_forbidden(
     module = [word.replace(".", "/")] if obeyed is not None and _MODULE.fullmatch(word) else []
     for guess in (*_guesses(word, folders), *module):
         if guess.startswith("~"):
-            return f"`{guess}` may lie outside the workspace"
+            return f"{code(guess)} may lie outside the workspace"
         for folder in folders:
             if not budget.allows(guess):
                 return "it has too many words to look at"
@@ -82,13 +83,14 @@ def is_untouchable(word: str, execution: ExecutionContext, budget: Budget) -> bo
 def _judge(guess: str, folder: str, execution: ExecutionContext, obeyed: Sequence[str] | None) -> str | None:
     spelled, real = _spellings(guess, folder)
     for path in {spelled, real}:
-        if is_protected(path, execution.private):
-            secret = is_secret(path, execution.private)
-            return f"`{guess}` may hold keys or passwords" if secret else f"`{guess}` is a protected path"
+        if what := what_secret(path, execution.private):
+            return f"{code(guess)} may hold {what}"
+        if why := why_protected(path, execution.private):
+            return f"{code(guess)} is protected ({why})"
     if not execution.contains(real):
-        return f"`{guess}` lies outside the workspace"
+        return f"{code(guess)} lies outside the workspace"
     if obeyed is not None and any(_leads_elsewhere(path, execution.roots, obeyed) for path in {spelled, real}):
-        return f"`{guess}` leads into another repository or folder, whose configuration the program would obey"
+        return f"{code(guess)} leads into another repository or folder, whose configuration the program would obey"
     return None
 
 

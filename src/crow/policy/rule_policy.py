@@ -15,7 +15,7 @@ from crow.errors import ConfigError
 from crow.paths import is_inside, shown
 from crow.policy.base import GRANTED, Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.grants import Grants, is_superseded
-from crow.policy.paths import is_secret_in
+from crow.policy.paths import what_secret_in
 from crow.policy.strictest_verdict import explained, strictest_verdict
 
 if TYPE_CHECKING:  # what judges is imported for the first call, not for the session's beginning
@@ -103,7 +103,7 @@ class RulePolicy:
         ]
 
     def is_secret(self, path: str) -> bool:
-        return is_secret_in(path, self._private, self._readable)
+        return bool(what_secret_in(path, self._private, self._readable))
 
     def is_withheld(self, path: str) -> bool:
         """Whether a search of the folders above may not show what a resolved path holds: a secret, or what a rule

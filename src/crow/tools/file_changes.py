@@ -46,7 +46,7 @@ async def read_needed_of(workspace: Workspace, meant: PathMeant) -> ReadNeeded:
     """A file that is there has to be read before it can be said how it would change."""
     resolved = meant.path
     title = f"Look at {relative_to(resolved.real, workspace.roots[0])}, to change it"
-    deed = Deed("read", ToolKind.READ, reads=(resolved.real,))
+    deed = Deed("read", ToolKind.READ, reads=(resolved.real,), read_as=resolved.judged[1:])
     return ReadNeeded(resolved, title, deed, (Location(resolved.real),), note=meant.note)
 
 

@@ -83,7 +83,7 @@ class ReadAction(Action):
         self._notes = notes
         self._advice = advice
         self._most = MOST_BYTES
-        self.deed = Deed("read", ToolKind.READ, reads=(target.real,))
+        self.deed = Deed("read", ToolKind.READ, reads=(target.real,), read_as=target.judged[1:])
         self.locations = (Location(target.real, arguments.offset),)
         part = _part(arguments.offset, arguments.limit)
         self.title = f"Read {relative_to(target.real, workspace.roots[0])}{part}"

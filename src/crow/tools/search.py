@@ -102,7 +102,7 @@ class SearchAction(Action):
         )
         self.title = f'Search "{arguments.pattern}"{where(workspace, root)}'
         # What is searched is no location worth naming: the result has the first of the places that were found.
-        self.deed = Deed("search", ToolKind.SEARCH, reads=(root,))
+        self.deed = Deed("search", ToolKind.SEARCH, reads=(root,), read_as=target.judged[1:])
 
     def fit(self, most: int) -> None:
         self._most = min(self._most, most)

@@ -153,7 +153,7 @@ class Composer:
         try:
             path = await self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
             self._workspace.note_buffer(path)
-            if self._policy.is_secret(path.real):
+            if any(map(self._policy.is_secret, path.judged)):
                 return self._secret(path.real)
             return await self._file(path, address.fragment)
         except WorkspaceError as error:

@@ -1,0 +1,56 @@
+"""Finds links of protected names that lead to an ordinary file of the workspace: who writes that file writes what runs.
+
+`.git/hooks/pre-commit` is often a link into `scripts`, and a repository may bring a `.vscode` that is a link to `docs`.
+Looked for in the folders above the file, and in the folders of hooks and settings there; not in the whole project.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from crow.paths import is_inside
+from crow.policy.paths import why_protected
+
+_MOST_LOOKED_AT = 2000
+"""Entries of one folder: deciding stays quick."""
+
+
+def why_linked(path: str, roots: Sequence[str]) -> str:
+    """Why writing a resolved path writes something protected; empty if no link that is found leads there."""
+    root = max((root for root in roots if is_inside(path, root)), key=len, default="")
+    folder = os.path.dirname(path)
+    while root and is_inside(folder, root):
+        for link in _links_in(folder):
+            if is_inside(path, os.path.realpath(link)) and (why := why_protected(link)):
+                return why
+        if folder == root:
+            break
+        folder = os.path.dirname(folder)
+    return ""
+
+
+def _links_in(folder: str) -> Iterator[str]:
+    """The links in a folder, and in the folders of hidden names in it: of `.git` those among its hooks."""
+    for entry in _entries(folder):
+        if entry.is_symlink():
+            yield entry.path
+        elif entry.name == ".git":
+            yield from _links_below(f"{entry.path}/hooks", 0)
+        elif entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+            yield from _links_below(entry.path, 1)
+
+
+def _links_below(folder: str, depth: int) -> Iterator[str]:
+    for entry in _entries(folder):
+        if entry.is_symlink():
+            yield entry.path
+        elif depth and entry.is_dir(follow_symlinks=False):
+            yield from _links_below(entry.path, depth - 1)
+
+
+def _entries(folder: str) -> Iterator["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from islice(entries, _MOST_LOOKED_AT)
+    except OSError:
+        return
