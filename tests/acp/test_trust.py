@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.editor import DISMISSED, NOTICES, SILENCE, chose
 from tests.support.patience import DEADLINE
-from tests.support.scripts import DONE, call, reply, run
+from tests.support.scripts import DONE, call, reply, run, say
 
 TITLE = "Trust what this project brings?"
 
@@ -109,6 +109,38 @@ def test_trust_for_the_session_ends_with_it(open_in_project):
     crow.prompt("three")
     assert len(trust_questions(crow)) == 2
     assert not (crow.home / "trust.json").exists()
+
+
+def test_the_program_of_a_trusted_server_is_written_only_with_a_yes_and_then_trusted_anew(open_editor, tmp_path):
+    marked = tmp_path / "marked"
+    program = f"open({str(marked)!r}, 'a').write('new')\n"
+    work = reply(call("read", path="tools/server.py"), call("write", path="tools/server.py", content=program))
+    crow = open_editor(
+        script=reply(say("Hello."), when="hello") + work + DONE,
+        capabilities=NOTICES,
+        environment={"CROW_MODE": "edit"},
+        permit=answering("project", "once"),
+    )
+    write(crow.workspace / "tools/server.py", f"open({str(marked)!r}, 'a').write('old')\n")
+    servers = {"docs": {"command": "python3", "args": ["tools/server.py"]}}
+    write(crow.workspace / ".mcp.json", json.dumps({"mcpServers": servers}))
+    crow.new_session()
+    crow.prompt("hello")
+    assert "tools/server.py" in json.dumps(trust_questions(crow)[0]["toolCall"]["content"])
+    assert set(marked.read_text().split("old")) == {""}, "it was started, and may have been tried again"
+
+    crow.prompt("change it")
+    (asked,) = [request for request in crow.permissions if not is_trust(request)]
+    reason = "tools/server.py` is protected: the MCP server `docs` runs it when it starts."
+    assert reason in json.dumps(asked["toolCall"]["content"])
+    assert [option["optionId"] for option in asked["options"]] == ["once", "reject"]
+    assert (crow.workspace / "tools/server.py").read_text() == program
+
+    crow.permit = answering("reject")
+    crow.new_session()
+    crow.prompt("hello")
+    assert len(trust_questions(crow)) == 2
+    assert "new" not in marked.read_text()
 
 
 def test_a_rejection_lasts_for_the_session_and_the_turn_goes_on(open_in_project):

@@ -37,7 +37,7 @@ class Situation(msgspec.Struct, frozen=True):
     private: tuple[str, ...]
     readable: tuple[str, ...] = ()
     """Folders within the private ones that hold nothing secret by being there."""
-    programs: Mapping[str, str] = {}
+    programs: Callable[[], Mapping[str, str]] = dict[str, str]
     """Files of the workspace that servers of the session run, with what is said of each."""
 
     def contains(self, path: str) -> bool:
@@ -136,7 +136,7 @@ def _aspect_of(path: str, situation: Situation, *, written: bool) -> tuple[Aspec
 
 
 def _why_protected(path: str, situation: Situation) -> str:
-    why = why_protected(path, situation.private) or situation.programs.get(path, "")
+    why = why_protected(path, situation.private) or situation.programs().get(path, "")
     return why or (why_linked(path, situation.roots) if situation.contains(path) else "")
 
 

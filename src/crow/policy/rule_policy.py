@@ -3,7 +3,7 @@ refuses, where nobody can be asked.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -53,6 +53,8 @@ class RulePolicy:
         self._own = [KnownRule(rule, Origin.BUILT_IN) for rule in own_rules]
         self._of_user = [KnownRule(rule, Origin.USER) for rule in user_rules]
         self._of_project: list[KnownRule] = []
+        self.programs: Callable[[], Mapping[str, str]] = dict[str, str]
+        """Files of the workspace that servers of the session run, with why they are protected. Looks at the disk."""
         self.use_project_rules(project_rules)
         self._granted: list[KnownRule] = []
         self._grants = grants
@@ -162,7 +164,7 @@ class RulePolicy:
         if book is None or rules != made_of:
             book = RuleBook(rules, self._roots)
             self._book = rules, book
-        return Situation(book, self.mode, self._roots, self._private, self._readable)
+        return Situation(book, self.mode, self._roots, self._private, self._readable, self.programs)
 
 
 def _identity(folder: str) -> tuple[int, int] | None:

@@ -28,7 +28,8 @@ SKILL_FILE = "SKILL.md"
 LOOK_PATIENCE = 5.0
 """Seconds for a look at the dates of some files, before the file system is called silent."""
 
-_Stamp = tuple[str, int, int, int]
+Stamp = tuple[str, int, int, int]
+"""A path, and of what lies there when it was changed, its size and its inode."""
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ class WatchedFolder:
     def __init__(self, base: str, layout: Layout) -> None:
         self._base = base
         self._layout = layout
-        self._stamps: list[_Stamp] | None = None
+        self._stamps: list[Stamp] | None = None
         self._folders: set[str] = set()
         self.now = Snapshot(base, {})
 
@@ -82,7 +83,7 @@ class WatchedFolder:
         """Whether anything has changed since the last look."""
         walk = _Walk(self._base, self._layout, [], set())
         paths = list(_paths(walk))
-        stamps = [_stamp(self._base, path) for path in paths]
+        stamps = [stamp_of(self._base, path) for path in paths]
         self._folders = walk.folders
         if stamps == self._stamps:
             return False
@@ -188,7 +189,7 @@ def _through_link(base: str, path: str) -> bool:
     return False
 
 
-def _stamp(base: str, path: str) -> _Stamp:
+def stamp_of(base: str, path: str) -> Stamp:
     try:
         status = os.stat(os.path.join(base, path))
     except OSError:

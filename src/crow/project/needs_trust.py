@@ -41,6 +41,8 @@ class ProjectOffer(msgspec.Struct, frozen=True):
     """The texts of commands and skills, by path."""
     left_out: tuple[str, ...] = ()
     """The files that are not used, each with the reason."""
+    programs: tuple[str, ...] = ()
+    """Files that the commands of its servers name; their content is in the digest, and not shown."""
 
 
 def read_offer(snapshot: Snapshot) -> ProjectOffer:
@@ -170,6 +172,7 @@ def trust_display(offer: ProjectOffer) -> tuple[TextBlock, ...]:
 
 def _overview(offer: ProjectOffer) -> Iterator[str]:
     yield from _section("MCP servers that it would start or ask:", _servers(offer))
+    yield from _section("Files that these run, not shown here (you are asked again if one changes):", offer.programs)
     yield from _section("Rules:", map(_rule, offer.config.rules))
     yield from _section("Settings:", _settings(offer))
     yield from _section("Commands:", (f"/{known.name}: {known.description}" for known in offer.prompt_files.commands))

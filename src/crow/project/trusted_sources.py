@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
@@ -18,6 +20,7 @@ from crow.paths import shown
 from crow.project.commands_and_skills import PromptFiles, Skill, prompt_files_in
 from crow.project.folder_files import LOOK_PATIENCE, OF_PROJECT, OF_USER, WatchedFolder
 from crow.project.needs_trust import ProjectOffer, read_offer
+from crow.project.server_programs import WatchedPrograms
 from crow.project.watching import Names, Watch, WatchList
 
 LONGEST_LISTING = 4000
@@ -33,10 +36,27 @@ _VERSION = 1
 class _Project:
     def __init__(self, root: str) -> None:
         self.watched = WatchedFolder(root, OF_PROJECT)
+        self.programs = WatchedPrograms(root)
         self.offer = ProjectOffer(root, "")
         self.standing: Literal["trusted", "waiting", "rejected"] = "waiting"
         self.trusted_here = ""
         """The digest that is trusted for this session only."""
+        self._read = self.offer
+
+    def refresh(self) -> bool:
+        """Whether what it brings has changed, or a program of its servers."""
+        changed = self.watched.refresh()
+        if changed:
+            self._read = read_offer(self.watched.now)
+            self.programs.follow(self._read.servers.values())
+        return self.programs.refresh() or changed
+
+    def found(self) -> ProjectOffer:
+        """What it brings, as of the last refresh; its digest covers the programs of its servers."""
+        read, programs = self._read, self.programs
+        if not programs.digest:
+            return read
+        return msgspec.structs.replace(read, digest=f"{read.digest} {programs.digest}", programs=programs.names)
 
 
 class _Found(NamedTuple):
@@ -97,15 +117,16 @@ class Sources:
             self._watch.close()
 
     def _find(self) -> "_Found":
-        everything = [self._user, *(project.watched for project in self._projects)]
-        fresh = {watched for watched in everything if watched.refresh()}
+        everything = [self._user, *self._projects]
+        places = [self._user, *(place for project in self._projects for place in (project.watched, project.programs))]
+        fresh = {source for source in everything if source.refresh()}
         for _ in range(MOST_ROUNDS):
-            if self._watch is None or not self._watch.follow(_watch_list(everything)):
+            if self._watch is None or not self._watch.follow(_watch_list(places)):
                 break
-            fresh |= {watched for watched in everything if watched.refresh()}
+            fresh |= {source for source in everything if source.refresh()}
         user = prompt_files_in(self._user.now, OF_USER) if self._user in fresh else None
-        changed = [project for project in self._projects if project.watched in fresh]
-        offers = [read_offer(project.watched.now) for project in changed]
+        changed = [project for project in self._projects if project in fresh]
+        offers = [project.found() for project in changed]
         trusted = [self._is_trusted(project, offer) for project, offer in zip(changed, offers, strict=True)]
         return _Found(user, list(zip(changed, offers, trusted, strict=True)))
 
@@ -171,7 +192,7 @@ class Sources:
             return False
 
 
-def _watch_list(everything: Sequence[WatchedFolder]) -> WatchList:
+def _watch_list(everything: Sequence[WatchedFolder | WatchedPrograms]) -> WatchList:
     """All paths to watch. A path that two folders have is watched for whatever counts for either."""
     places: dict[str, Names] = {}
     for watched in everything:

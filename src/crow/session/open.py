@@ -15,9 +15,11 @@ from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
 from crow.events import Notice, TurnIds, TurnStarted
+from crow.mcp.using.configured import ConfiguredServer
 from crow.policy.grants import Grants
 from crow.policy.rule_policy import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
+from crow.project.server_programs import said_of_programs
 from crow.project.trusted_sources import Sources, skills_folder
 from crow.session.builtin_commands import CommandParts, all_commands
 from crow.session.faces.faces import Faces
@@ -269,12 +271,15 @@ class _Assembly:
     @cached_property
     def _servers(self) -> Servers:
         handed_over, configured = self._environment.servers, self._setup.settings.mcp_servers
-        return Servers(
-            lambda: configured_servers(handed_over, configured, self._projects.servers),
-            self._hub,
-            self._journal,
-            self._waiting,
+
+        def wanted() -> dict[str, ConfiguredServer]:
+            return configured_servers(handed_over, configured, self._projects.servers)
+
+        roots = self._faces.workspace.roots
+        self._folder.policy.programs = lambda: said_of_programs(
+            {server.name: server.settings for server in wanted().values()}, roots
         )
+        return Servers(wanted, self._hub, self._journal, self._waiting)
 
     def _hub(self) -> "Hub":
         from crow.mcp.using.hub import Hub
