@@ -1,7 +1,6 @@
-"""Reads `risky_names.toml`: names of files and folders that run by themselves, and of those that hold credentials, each
-with what it triggers or holds. A path is looked up in it.
+"""Looks a path up in `risky_names.toml`: names of files that run by themselves, and of files that hold credentials.
 
-How names are written is said in the file. Paths are absolute, and come folded.
+Each has a sentence on what it triggers or holds. How names are written is said in the file. Paths are absolute, and come folded.
 """
 
 import os

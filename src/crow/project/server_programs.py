@@ -1,7 +1,6 @@
-"""Finds the files of a project that the command of an MCP server names, so that trust ends when one of them changes,
-and nobody writes to one unasked: what lies there runs when the server starts.
+"""Finds the files of a project that the command of an MCP server names, as they run when the server starts.
 
-Found are scripts and programs among the words of the command and the values of its variables, also in a line for a
+Trust in the project ends when one of them changes, and a write to one of them is asked about. Found are scripts and programs among the words of the command and the values of its variables, also in a line for a
 shell, as a module of Python, or in a folder that a word names. Files that are not there yet count: they may be made.
 What such a file imports is not looked for, nor what `npm run x` runs.
 """
