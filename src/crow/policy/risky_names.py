@@ -1,6 +1,7 @@
 """Looks a path up in `risky_names.toml`: names of files that run by themselves, and of files that hold credentials.
 
-Each has a sentence on what it triggers or holds. How names are written is said in the file. Paths are absolute, and come folded.
+Each has a sentence on what it triggers or holds. How names are written is said in the file. Paths are absolute, and
+come folded.
 """
 
 import os

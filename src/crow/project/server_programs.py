@@ -1,8 +1,9 @@
 """Finds the files of a project that the command of an MCP server names, as they run when the server starts.
 
-Trust in the project ends when one of them changes, and a write to one of them is asked about. Found are scripts and programs among the words of the command and the values of its variables, also in a line for a
-shell, as a module of Python, or in a folder that a word names. Files that are not there yet count: they may be made.
-What such a file imports is not looked for, nor what `npm run x` runs.
+Trust in the project ends when one of them changes, and a write to one of them is asked about. Found are scripts and
+programs among the words of the command and the values of its variables, also in a line for a shell, as a module of
+Python, or in a folder that a word names. Files that are not there yet count: they may be made. What such a file imports
+is not looked for, nor what `npm run x` runs.
 """
 
 import os
