@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import ViewportSize
 
 from tests.browser.page import PHONE, WIDE, Visit, ask_in_sessions, crow_web, expect, in_browser
@@ -9,6 +10,40 @@ from tests.support.scripts import DONE, allowing, call, reply, run, say
 
 SMALL: ViewportSize = {"width": 320, "height": 640}
 ASKS = call("ask", question="Which?", options=["salt", "sugar"])
+LONG_NAMES = """
+thought_levels = ["low", "medium", "high"]
+price_input = 5
+price_output = 50
+[providers.scripted.models.a-large-model-with-a-rather-long-name-of-november]
+"""
+OVERLAPS = """() => {
+    const seenOf = (element) => {
+        let { left, top, right, bottom } = element.getBoundingClientRect();
+        for (let one = element.parentElement; one; one = one.parentElement) {
+            if (getComputedStyle(one).overflow === "visible") continue;
+            const clip = one.getBoundingClientRect();
+            [left, top] = [Math.max(left, clip.left), Math.max(top, clip.top)];
+            [right, bottom] = [Math.min(right, clip.right), Math.min(bottom, clip.bottom)];
+        }
+        return { element, left, top, right, bottom };
+    };
+    const pressed = "button:not(.row-open), select, input, textarea";
+    const read = "h1, h2, .row-title > .cut, .row-facts > *, .talk-title > *";
+    const seen = [...document.querySelectorAll(`${pressed}, ${read}`)]
+        .filter((element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }))
+        .map(seenOf)
+        .filter(({ left, top, right, bottom }) => right - left > 1 && bottom - top > 1);
+    const cover = (one, other) =>
+        Math.min(one.right, other.right) - Math.max(one.left, other.left) > 1 &&
+        Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 1 &&
+        !one.element.contains(other.element) && !other.element.contains(one.element);
+    const name = ({ element }) => element.ariaLabel || element.textContent || element.className;
+    const coveredBy = (one, at) => seen.slice(at + 1).filter((other) => cover(one, other));
+    const found = seen.flatMap((one, at) => coveredBy(one, at).map((other) => `${name(one)} | ${name(other)}`));
+    if (document.documentElement.scrollWidth > innerWidth) found.push("the page is wider than the window");
+    return found;
+}"""
+"""Which of the parts that are read or pressed lie over each other, as far as they are seen."""
 
 
 def test_a_long_title_ends_where_the_window_does(tmp_path: Path) -> None:
@@ -31,6 +66,49 @@ def test_a_long_title_ends_where_the_window_does(tmp_path: Path) -> None:
             assert head["x"] + head["width"] <= beside["x"]
 
         in_browser(web, story)
+
+
+@pytest.mark.parametrize("touch", [True, False], ids=["touch", "mouse"])
+def test_nothing_lies_over_anything_else_and_the_mode_is_read_at_every_width(tmp_path: Path, *, touch: bool) -> None:
+    usage = "{ usage = { input_tokens = 1000, output_tokens = 90000 } }"
+    script = (
+        reply(ASKS, when="ask me")
+        + reply(say("I look."), "{ wait = 600 }", when="go on and on")
+        + reply(say("Here I am."), usage, when="a request with many words")
+        + DONE
+    )
+    with crow_web(tmp_path, script=script, config=LONG_NAMES) as web:
+        ask_in_sessions(web, ["ask me, please, and do not forget a word of it"])
+
+        async def story(visit: Visit) -> None:
+            page = visit.page
+            await visit.begin()
+            await _send(visit, "go on and on, as long as you like to")
+            await expect(visit.transcript).to_contain_text("I look.")
+            await visit.begin()
+            await _send(visit, "a request with many words, whose title is a long one")
+            await visit.idle()
+            await expect(page.locator(".meters .cost")).to_be_visible()
+            mode, room = page.get_by_label("Mode", exact=True), page.locator(".choices")
+            wide = await mode.bounding_box()
+            assert wide is not None
+            for width in (1280, 1024, 768, 390, 360):
+                await page.set_viewport_size({"width": width, "height": 800})
+                box, around = await mode.bounding_box(), await room.bounding_box()
+                assert box is not None
+                assert around is not None
+                assert box["width"] >= wide["width"], f"the mode's name is cut at {width}"
+                assert box["x"] >= around["x"]
+                assert box["x"] + box["width"] <= around["x"] + around["width"]
+                assert await page.evaluate(OVERLAPS) == [], width
+                if width < 760:
+                    await page.get_by_role("button", name="All sessions").click()
+                await page.locator(".row", has_text="ask me").hover()
+                assert await page.evaluate(OVERLAPS) == [], width
+                if width < 760:
+                    await page.locator(".row-open", has_text="many words").click()
+
+        in_browser(web, story, has_touch=touch, is_mobile=touch)
 
 
 def test_a_question_leaves_room_for_the_list_of_sessions(tmp_path: Path) -> None:
@@ -98,3 +176,9 @@ def test_yes_and_no_are_in_sight_however_long_a_path_is(tmp_path: Path) -> None:
             await expect(visit.question.get_by_role("group", name="What is asked for")).to_contain_text(path)
 
         in_browser(web, story, viewport=PHONE)
+
+
+async def _send(visit: Visit, text: str) -> None:
+    """Also where Enter makes a new line, as on a phone."""
+    await visit.composer.fill(text)
+    await visit.page.get_by_role("button", name="Send", exact=True).click()

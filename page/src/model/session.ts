@@ -29,6 +29,7 @@ export type Doing = "idle" | "running" | "asks";
 /** Something that can be chosen for a session, such as its mode or its model. */
 export interface Choice {
   id: string;
+  isMode: boolean;
   name: string;
   value: string;
   choices: ConfigChoice[];
@@ -69,16 +70,17 @@ export class Session {
   /** What can be chosen. Where one of the options is the mode, the modes are not offered a second time. */
   readonly choices = computed<Choice[]>(() => {
     const modes = this.modes.value;
-    const options = this.options.value.map(({ id, name, currentValue, options }) => ({
+    const options = this.options.value.map(({ id, category, name, currentValue, options }) => ({
       id,
+      isMode: category === "mode" || id === "mode",
       name,
       value: currentValue,
       choices: options,
       choose: (value: string) => this.setOption(id, value),
     }));
-    if (!modes || this.options.value.some((option) => option.category === "mode" || option.id === "mode")) return options;
+    if (!modes || options.some((option) => option.isMode)) return options;
     const choices = modes.availableModes.map((mode) => ({ name: mode.name, value: mode.id }));
-    return [{ id: "mode", name: "Mode", value: modes.currentModeId, choices, choose: (value) => this.setMode(value) }, ...options];
+    return [{ id: "mode", isMode: true, name: "Mode", value: modes.currentModeId, choices, choose: (value) => this.setMode(value) }, ...options];
   });
 
   /** While a load runs, what comes is read into this one. */

@@ -1,6 +1,6 @@
 // Copying what the agent said: a reply as it was written, and each block of code in it.
 
-import type { JSX } from "preact";
+import { type JSX, render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { CopyingProps } from "../widgets";
 import { Icon } from "./icons";
@@ -44,13 +44,17 @@ function withCopyButtons(prose: Element): () => void {
 function buttonFor(block: Element): HTMLButtonElement {
   const button = document.createElement("button");
   button.className = "copy-code";
-  button.setAttribute("aria-label", "Copy this code");
   button.title = "Copy";
+  const show = (isDone: boolean) => {
+    button.setAttribute("aria-label", isDone ? "Copied" : "Copy this code");
+    render(<Icon name={isDone ? "check" : "copy"} />, button);
+  };
   button.onclick = async () => {
     if (!(await copy(block.querySelector("code")?.textContent ?? ""))) return;
-    button.setAttribute("aria-label", "Copied");
-    setTimeout(() => button.setAttribute("aria-label", "Copy this code"), SAID_MS);
+    show(true);
+    setTimeout(() => show(false), SAID_MS);
   };
+  show(false);
   return button;
 }
 

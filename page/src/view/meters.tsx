@@ -23,7 +23,7 @@ export function Meters({ session }: { session: Session }): JSX.Element {
         <circle cx="8" cy="8" r="6" pathLength="100" stroke-dasharray={`${part * 100} 100`} />
       </svg>
       <span>{percent}</span>
-      {cost && <span>{cost}</span>}
+      {cost && <span class="cost">{cost}</span>}
     </button>
   );
 }

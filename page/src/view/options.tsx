@@ -7,10 +7,10 @@ import type { Session } from "../model/session";
 export function Choices({ session }: { session: Session }): JSX.Element {
   return (
     <div class="choices">
-      {session.choices.value.map(({ id, name, value, choices, choose }) => (
+      {session.choices.value.map(({ id, isMode, name, value, choices, choose }) => (
         <select
           key={id}
-          class="choice"
+          class={isMode ? "choice is-mode" : "choice"}
           aria-label={name}
           title={name}
           value={value}
