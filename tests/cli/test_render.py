@@ -41,9 +41,11 @@ from crow.acp.wire import (
 from crow.cli.answer_keys import choices_of
 from crow.cli.interactive_client import rejection
 from crow.cli.render import Renderer, is_wait
+from crow.cli.render_inline import pieces
 from crow.cli.render_prose import prose
 from crow.cli.render_screen import Screen, cells, clean_prose, cut, duration, folded
 from crow.events import Retrying, StillWaiting
+from tests.support.work import lines_run
 
 
 class Clock:
@@ -694,6 +696,13 @@ def test_without_colours_no_marker_is_lost(size: int) -> None:
         ("```\nx\n```", "  \x1b[0;2mx\n\x1b[0m"),
         ("``a ` b``", "\x1b[0;36ma ` b\n\x1b[0m"),
         ("***a***", "***a***\n"),
+        ("f(**kwargs) and g(**kwargs)", "f(**kwargs) and g(**kwargs)\n"),
+        ("f(**k), then **b `**k` b**.", "f(**k), then \x1b[0;1mb \x1b[0;36m**k \x1b[0;1mb\x1b[0m.\n"),
+        ("src/**/*.py, tests/**/*.py", "src/**/*.py, tests/**/*.py\n"),
+        ("2**(3) and 4**(5)", "2**(3) and 4**(5)\n"),
+        ("**a `**k` b**.", "\x1b[0;1ma \x1b[0;36m**k \x1b[0;1mb\x1b[0m.\n"),
+        ("`` `x` ``.", "\x1b[0;36m`x`\x1b[0m.\n"),
+        ("**太字「強調」**です", "\x1b[0;1m太字「強調」\x1b[0mです\n"),
         ("#hash -dash 1.5", "#hash -dash 1.5\n"),
         ("```", ""),
         ("-", "-\n"),
@@ -719,6 +728,13 @@ def test_text_appears_word_by_word_and_not_only_at_the_end() -> None:
     assert paper.getvalue() == "One two"
     renderer.update(text("ee four *is* not "))
     assert paper.getvalue() == "One two three four *is* not"
+
+
+def test_what_is_held_back_of_a_line_stands_below_the_line_before_it() -> None:
+    shown = prose(Screen(io.StringIO(), width=40, colours=True))
+    said = ("It is:\n\n```python\n", "one\n", "tw", "o\n\n", "thr", "ee\n```\n", "Aft", "er\n| a |\n|--", "-|\n| b")
+    held = [shown.feed(piece) or shown.held for piece in said]
+    assert held == ["", "", "\n  tw", "", "\n\n  thr", "", "\nAft", "\n|--", "\n| b"]
 
 
 def test_a_marker_that_never_closes_does_not_hold_the_text_back_for_ever() -> None:
@@ -972,6 +988,32 @@ def test_a_table_is_laid_out_in_columns() -> None:
     assert table("So:\n\n| what | tokens |\n|:---|---:|\n| `tools` | 12 |\n| you \\| me | 1,234 |\nAfter.") == (
         "So:\n\nwhat      tokens\n────────  ──────\n`tools`       12\nyou | me   1,234\nAfter.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("`**kwargs`", "**kwargs"),
+        ("f(**kwargs), g(**kw)", "f(**kwargs), g(**kw)"),
+        ("an **open one", "an **open one"),
+        ("a ` tick", "a ` tick"),
+        ("`` `x` ``", "`x`"),
+        ("`a \\| b`", "a | b"),
+        ("**bold `**`** and `**`", "bold ** and **"),
+        ("[**words**](http://x)", "[words](http://x)"),
+    ],
+)
+def test_a_cell_of_a_table_loses_markers_and_nothing_else(cell: str, shown: str) -> None:
+    rows = table(f"| a |\n|---|\n| {cell} |\n", colours=True).splitlines()
+    assert rows[2].removeprefix("\x1b[0m") == shown
+
+
+@pytest.mark.parametrize("piece", ["**a ", " **a", "`", "a**b ", "`a``b```c", "**a `b**` ", "** `` "])
+def test_a_line_of_markers_is_read_once(piece: str) -> None:
+    def reading(times: int) -> int:
+        return lines_run(lambda: list(pieces(piece * times, keep_markers=True)))
+
+    assert reading(4000) <= 5 * reading(1000)
 
 
 def test_a_wide_table_goes_on_below() -> None:

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Protocol
 
-from crow.cli.render_screen import BOLD, CODE, DIM, HEADING, Screen, cells, clean_prose, folded, is_wide
+from crow.cli.render_inline import pieces, span_length
+from crow.cli.render_screen import BOLD, DIM, HEADING, Screen, cells, clean_prose, folded, is_wide
 
 LONGEST_SPAN = 400
 """Characters after which the start of something, such as an opened `**`, is taken for plain text."""
 
 PIECE = 2048
+CODE_INDENT = "  "
 MOST_ROWS = 500
 """Rows of a table that are laid out together."""
 
@@ -24,7 +26,7 @@ class Prose(Protocol):
 
     @property
     def held(self) -> str:
-        """What was held back of the line that is being written: safe to print, with blanks before it."""
+        """What was held back of what is being written: safe to print, with the blanks or line ends before it."""
         ...
 
     def feed(self, text: str) -> None: ...
@@ -63,7 +65,12 @@ class Wrapped:
 
     @property
     def held(self) -> str:
-        return self._spaces + "".join(text for text, _ in self._word)
+        return self.held_with("")
+
+    def held_with(self, text: str) -> str:
+        """What is held here and text that will follow it, with the line ends that wait for something to follow."""
+        words = self._spaces + "".join(piece for piece, _ in self._word) + text
+        return "\n" * self._breaks + self._indent + words if self._begun and self._breaks and words.strip() else words
 
     def feed(self, text: str) -> None:
         self.add(clean_prose(text))
@@ -140,13 +147,13 @@ class Markdown:
     _ROW = re.compile(r" {0,3}\|")
     _PLAIN = re.compile(r"[^`*\n]+")
     _MARKER = re.compile(r"`+|\*+")
-    _CODE_SPAN = re.compile(r"(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
-    _BOLD_SPAN = re.compile(r"(\*\*)(?=[^\s*])([^\n]+?)(?<=[^\s*])\*\*(?!\*)")
 
     def __init__(self, out: Wrapped, *, keep_markers: bool = False) -> None:
         self._out = out
         self._keep_markers = keep_markers
         self._held = ""
+        self._before = ""
+        """The character before what is held, on its line."""
         self._fence = ""
         """The marker that ends the fenced code we are in."""
         self._rows: list[str] = []
@@ -156,7 +163,8 @@ class Markdown:
 
     @property
     def held(self) -> str:
-        return self._out.held + self._held.rpartition("\n")[2]
+        line = self._held.rpartition("\n")[2]
+        return self._out.held_with(CODE_INDENT + line if line and self._fence else line)
 
     def feed(self, text: str) -> None:
         for start in range(0, len(text), PIECE):  # what is held stays short, so that taking from its front stays cheap
@@ -259,25 +267,26 @@ class Markdown:
         length = marker.end() if marker else 1
         if length == len(self._held) and not final:
             return False  # more of the same may follow
-        is_code = self._held[0] == "`"
-        span = (self._CODE_SPAN if is_code else self._BOLD_SPAN).match(self._held)
-        if span and (final or span.end() < len(self._held)):
-            whole = self._take(span.end())
-            inner = span[2] if is_code else span[2].replace("`", "")
-            self._out.add(whole if self._keep_markers else inner, CODE if is_code else BOLD)
+        line, ended, _ = self._held[:LONGEST_SPAN].partition("\n")
+        is_code = line[0] == "`"
+        span = span_length(line, self._before)
+        if span and (final or span < len(self._held)):
+            for piece in pieces(self._take(span), self._line_style, keep_markers=self._keep_markers):
+                self._out.add(*piece)
             return True
-        may_be_span = is_code or (length == 2 and not self._held[2:3].isspace())
-        if may_be_span and not final and "\n" not in self._held and len(self._held) < LONGEST_SPAN:
+        may_be_span = is_code or (length == 2 and not line[2:3].isspace())
+        if may_be_span and not final and not ended and len(self._held) < LONGEST_SPAN:
             return False
         self._out.add(self._take(length), self._line_style)
         return True
 
     def _code(self, line: str) -> None:
-        self._out.add("  " + line, DIM, wrap=False)
+        self._out.add(CODE_INDENT + line, DIM, wrap=False)
         self._out.break_line()
 
     def _take(self, length: int) -> str:
         taken, self._held = self._held[:length], self._held[length:]
+        self._before = taken[-1:].strip("\n")
         return taken
 
 
@@ -289,7 +298,6 @@ NARROWEST = 6
 
 _DELIMITER = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 _BORDER = re.compile(r"(?<!\\)\|")
-_MARKERS = re.compile(r"`+|\*\*")
 
 
 def is_table(rows: Sequence[str]) -> bool:
@@ -317,7 +325,7 @@ def _split(row: str, *, keep_markers: bool) -> list[str]:
     parts = _BORDER.split(row.strip())
     inner = parts[1 if not parts[0].strip() else 0 : -1 if len(parts) > 1 and not parts[-1].strip() else None]
     texts = (part.strip().replace("\\|", "|") for part in inner)
-    return [text if keep_markers else _MARKERS.sub("", text) for text in texts]
+    return ["".join(piece for piece, _ in pieces(text, keep_markers=keep_markers)) for text in texts]
 
 
 def _fitting(widths: list[int], room: int) -> list[int]:
