@@ -99,6 +99,18 @@ class ModeTold(_Event, frozen=True, tag="mode_told"):
     """Empty if the result of a call has told it."""
 
 
+class PromptTold(_Event, frozen=True, tag="prompt_told"):
+    """What the model knows of its surroundings: in the system prompt, which then stays as it is for the whole
+    conversation, or as `news` of what has changed since. Not shown."""
+
+    where: str
+    """The folders, the system and the date."""
+    skills: str
+    instructions: str
+    news: str = ""
+    """What the model is told as a message; empty if it is what the system prompt says."""
+
+
 # --- what the model does
 
 
@@ -577,6 +589,7 @@ class SubagentDid(_Event, frozen=True, tag="subagent_did"):
 Event = (
     SubagentEvent
     | SubagentDid
+    | PromptTold
     | SteeringReceived
     | ArgumentsGrew
     | CallPreviewed
@@ -610,6 +623,7 @@ Event = (
 BeginsAndEndsNothing = (
     UserSaid
     | ModeTold
+    | PromptTold
     | TextDelta
     | ThoughtDelta
     | ThoughtSealed

@@ -1,10 +1,11 @@
 """Each request begins with the one before it: providers' caches live on that, on every wire.
 
-What may break it is listed here, and counted: what the person or the project changes in what comes first
-(instructions, servers), and what takes something out of the history (undo, compaction).
+What may break it is listed here, and counted: other servers, and what takes something out of the history (undo,
+compaction).
 """
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def wire(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def editor_for(open_editor: Any, folder: Path, provider: Provider, wire: str) -> Editor:
+def editor_for(open_editor: Any, folder: Path, provider: Provider, wire: str, environment: Any = None) -> Editor:
     home, work = folder / "home", folder / "work"
     home.mkdir(parents=True)
     work.mkdir()
@@ -59,7 +60,9 @@ def editor_for(open_editor: Any, folder: Path, provider: Provider, wire: str) ->
             limits=PATIENT,
         )
     )
-    return open_editor(folder=folder, permit=lambda request: chose("once"))
+    return open_editor(
+        folder=folder, environment=environment, cold=environment is not None, permit=lambda request: chose("once")
+    )
 
 
 def stable(body: Json) -> tuple[Any, list[Any]]:
@@ -127,12 +130,52 @@ def test_what_breaks_it(open_editor, tmp_path, wire):
             crow.prompt(prompt)
 
         turn("One.")
-        (crow.workspace / "AGENTS.md").write_text("Use tabs.")
-        turn("Two.")  # request 2: the project says something else
+        turn("Two.")
         crow.prompt("/undo")
         turn("Three.")  # request 4: a turn was taken back
         turn("Four.")
         crow.prompt("/clear")
         turn("Five.")  # request 8: a new beginning
         bodies = [request.body for request in dialect.requests]
-    assert breaks(bodies) == [2, 4, 8]
+    assert breaks(bodies) == [4, 8]
+
+
+FIRST_DAY = {"TZ": "WEST12"}
+LATER_DAY = {"TZ": "EAST-14"}
+"""Twenty-six hours apart: it is never the same day in both. A process that is started warm knows its zone already."""
+
+
+def test_what_changes_around_a_conversation_is_told_behind_it(open_editor, tmp_path, wire):
+    """Instructions that are edited, removed and written again, and another day when the session is resumed."""
+
+    def turn(crow: Editor, prompt: str, instructions: str = "") -> None:
+        file = crow.workspace / "AGENTS.md"
+        file.write_text(instructions) if instructions else file.unlink(missing_ok=True)
+        dialect.answer("Yes.")
+        assert crow.prompt(prompt) == {"stopReason": "end_turn"}
+
+    with Provider() as provider:
+        dialect = dialect_of(provider, wire)
+        crow = editor_for(open_editor, tmp_path / "it", provider, wire, FIRST_DAY)
+        crow.new_session()
+        turn(crow, "One.", "Use tabs.")
+        turn(crow, "Two.", "Use tabs.")
+        turn(crow, "Three.", "Use blanks.")
+        turn(crow, "Four.")
+        crow.close()
+        crow.kill()
+        resumed = open_editor(folder=tmp_path / "it", environment=LATER_DAY, cold=True)
+        resumed.load_session(crow.session_id)
+        turn(resumed, "Five.")
+        bodies = [request.body for request in dialect.requests]
+    assert breaks(bodies) == []
+    _, messages = stable(bodies[-1])
+    first = str(without_marks(bodies[0]))
+    assert "Use tabs." in first
+    one, two, three, four, five = [str(message) for message in messages if message["role"] == "user"]
+    assert "has changed" not in one + two
+    assert "Use blanks." in three
+    assert "Date:" not in three
+    assert "none any more" in four
+    [before], [after] = re.findall(r"Date: ([\d-]+)", first), re.findall(r"Date: ([\d-]+)", five)
+    assert before < after

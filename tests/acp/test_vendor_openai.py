@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.editor import Editor
 from tests.support.provider_responses import sealed
 from tests.support.vendors import ARGUMENTS, DONE, PATH, Vendors, thought_of
-from tests.support.vendors_openai import LOOKING, NO_TOOLS, Azure, Gateway, OpenAI
+from tests.support.vendors_openai import LOOKING, NO_TOOLS, XAI, Azure, Gateway, OpenAI
 
 AZURE = {"OPENAI_BASE_URL": "https://house.openai.azure.com/openai/v1", "CROW_MODEL": "openai/our-deployment"}
 
@@ -63,6 +63,15 @@ def test_openai(tmp_path: Path) -> None:
     # Each request begins with all of the one before: only so is it found in the cache.
     for before, after in itertools.pairwise(sent):
         assert json.dumps(after["input"]).startswith(json.dumps(before["input"])[:-1])
+
+
+def test_xai_gets_back_what_its_models_have_thought(tmp_path: Path) -> None:
+    vendor = XAI()
+    crow = converse(tmp_path, vendor, {"OPENAI_API_KEY": "", "XAI_API_KEY": vendor.key})
+    assert (vendor.refusals, vendor.replies) == ([], 6)
+    assert reasoning(5) in vendor.requests[-1].body["input"]
+    usage = [update for update in crow.updates if update["sessionUpdate"] == "usage_update"][-1]
+    assert usage["cost"] == {"amount": 1.0, "currency": "USD"}
 
 
 def test_azure(tmp_path: Path) -> None:

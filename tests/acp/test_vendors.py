@@ -28,9 +28,9 @@ EXPECTED_REFUSALS = {"mistral": ["stream_options"]}
 """What can only be learned."""
 SILENT = ("gemini",)
 """Those who show no thoughts."""
-TOKENS = {"gemini": 150, "xai": 150}
+TOKENS = {"gemini": 150}
 """Of a request and its reply, where thoughts are counted in the total alone; 120 for the others."""
-COSTS = {"openrouter": 0.25, "xai": 0.25}
+COSTS = {"openrouter": 0.25}
 """Of a reply, where the vendor says it."""
 
 

@@ -36,6 +36,8 @@ NOT_HERE = "This model is only supported in v1/responses and not in v1/chat/comp
         ("https://house.openai.azure.com/openai/deployments/gpt?api-version=2024-10-21", False),
         ("https://house.services.ai.azure.com/models", False),
         ("https://api.openai.com.example.org/v1", False),
+        ("https://api.x.ai/v1", True),
+        ("https://api.x.ai/v1/chat/completions", False),
         ("https://openrouter.ai/api/v1", False),
         ("https://openrouter.ai/api/v1/responses", True),
         ("http://127.0.0.1:8080/v1", False),

@@ -198,26 +198,6 @@ class Groq(ChatVendor):
         return Answer([json.dumps({"error": {"message": said, **error}}).encode()], 400)
 
 
-class XAI(ChatVendor):
-    """Counts thoughts in the total alone, and says what a reply cost, in units of its own."""
-
-    name = "xai"
-    host = "api.x.ai"
-    path = "/v1/chat/completions"
-    default_model = "grok-4.5"
-    more_fields = frozenset({"prompt_cache_key"})
-    more_message_fields = frozenset({"reasoning_content"})
-    usage = {  # noqa: RUF012
-        "prompt_tokens": 100,
-        "completion_tokens": 20,
-        "total_tokens": 150,
-        "cost_in_usd_ticks": 2_500_000_000,
-    }
-
-    def complaint(self, said: str) -> Any:
-        return {"code": "Client specified an invalid argument", "error": said}
-
-
 class Cerebras(Groq):
     """Takes thoughts as Groq does."""
 
@@ -253,4 +233,4 @@ class ZAI(ChatVendor):
         insist(told, "Earlier thoughts would be read and paid for again.")
 
 
-CHAT_VENDORS = (Gemini, Mistral, DeepSeek, Moonshot, OpenRouter, Groq, XAI, Cerebras, ZAI)
+CHAT_VENDORS = (Gemini, Mistral, DeepSeek, Moonshot, OpenRouter, Groq, Cerebras, ZAI)

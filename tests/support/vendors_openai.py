@@ -1,6 +1,8 @@
 """OpenAI and Azure, with the rules they are known for; see `tests.support.vendors`."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from crow.model.scripted import Call, Think
 from tests.support.provider_dialect import Answer, Request, Step, insist
@@ -22,6 +24,7 @@ class OpenAI(Vendor):
     host = "api.openai.com"
     path = "/v1/responses"
     default_model = "gpt-5.6"
+    more_usage: Json = {}  # noqa: RUF012
 
     def respond(self, request: Request) -> Answer:
         if request.method == "POST" and request.path.endswith("/chat/completions"):
@@ -42,7 +45,13 @@ class OpenAI(Vendor):
         usage = {"input": 100, "cached": 64, "written": 32, "output": 20, "reasoning": 12}
         stream = Stream("", self.key)
         stream.answer(*parts, usage=usage, call_ids=["call_0"])  # the same in every reply, as of Bedrock's
-        return stream.events
+        return [_with_usage(step, self.more_usage) for step in stream.events]
+
+
+def _with_usage(step: bytes, more: Json) -> bytes:
+    if not more or b'"input_tokens"' not in step:
+        return step
+    return step.replace(b'"input_tokens"', json.dumps(more)[1:-1].encode() + b', "input_tokens"', 1)
 
 
 class Stream(ResponsesDialect):
@@ -60,6 +69,18 @@ class Azure(OpenAI):
     path = "/openai/v1/responses"
     key_header = "api-key"
     default_model = "our-deployment"
+
+
+class XAI(OpenAI):
+    """Says what a reply cost, in units of its own."""
+
+    name = "xai"
+    host = "api.x.ai"
+    default_model = "grok-4.5"
+    more_usage = {"cost_in_usd_ticks": 2_500_000_000}  # noqa: RUF012
+
+    def complaint(self, said: str) -> Any:
+        return {"code": "Client specified an invalid argument", "error": said}
 
 
 class Gateway(OpenAI):

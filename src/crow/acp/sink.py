@@ -52,6 +52,7 @@ _Shown = (
 """What a client is told of, besides text and calls."""
 _NotShown = (
     events.ModeTold
+    | events.PromptTold
     | events.SteeringReceived
     | events.ThoughtSealed
     | events.ProviderDataKept

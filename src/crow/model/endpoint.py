@@ -21,6 +21,7 @@ VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 OPENAI_HOSTS = ("api.openai.com",)
 AZURE_HOSTS = ("openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com")
+XAI_HOSTS = ("api.x.ai",)
 SILENT_HOSTS = ("api.cerebras.ai",)
 """Answer 400 without a word to a request that is too long."""
 
@@ -79,6 +80,10 @@ class Endpoint:
     @property
     def is_azure(self) -> bool:
         return _is_below(self.host, AZURE_HOSTS)
+
+    @property
+    def is_xai(self) -> bool:
+        return _is_below(self.host, XAI_HOSTS)
 
     @property
     def silence_is_overflow(self) -> bool:

@@ -16,7 +16,10 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from crow.disk import Disk
+from crow.events import PromptTold
 from crow.messages import BYTES_A_TOKEN
 from crow.paths import is_inside, shown
 from crow.project.folder_files import LOOK_PATIENCE
@@ -181,8 +184,14 @@ def _read(path: str) -> tuple[str, bool]:
     return content[:LARGEST].decode("utf-8-sig", "replace").strip(), len(content) > LARGEST
 
 
+NEWS = "[Since your system prompt was written, this has changed. It counts in place of what stands there:]\n"
+NO_SKILLS = "\nThere are no skills any more.\n"
+NO_INSTRUCTIONS = "\nThe instructions from files of the project count no longer: there are none any more.\n"
+
+
 class SystemPrompt:
-    """Changes only when the project's instructions or the skills do."""
+    """Stays as it was first sent in a conversation, also on another day: providers' caches hit, and those who bind a
+    model's thoughts to what was before them find it unchanged. What has changed since is told as a message."""
 
     def __init__(
         self,
@@ -199,13 +208,34 @@ class SystemPrompt:
         self.instructions = Instructions(roots, is_secret, home)
         self._skills = skills
 
-    def text(self) -> str:
-        return HABITS + self._where + self._skills() + self.instructions.text()
+    def now(self) -> PromptTold:
+        """What it would say if it was written now."""
+        return PromptTold(self._where, self._skills(), self.instructions.text())
 
-    def short_text(self, window: int) -> str:
+    def news(self, told: PromptTold | None, small_window: int | None = None) -> PromptTold | None:
+        """What is to be told of it before the next request: all of it if nothing was `told`, None if nothing has
+        changed since."""
+        now = self.now()
+        if told is None:
+            return now
+        changed = [
+            now.where if now.where != told.where else "",
+            (now.skills or NO_SKILLS) if now.skills != told.skills and not small_window else "",
+            _cut(now.instructions or NO_INSTRUCTIONS, small_window) if now.instructions != told.instructions else "",
+        ]
+        return replace(now, news=NEWS + "".join(changed)) if any(changed) else None
+
+    def text(self, told: PromptTold | None = None) -> str:
+        """`told`: as it was first sent."""
+        parts = told or self.now()
+        return HABITS + parts.where + parts.skills + parts.instructions
+
+    def short_text(self, window: int, told: PromptTold | None = None) -> str:
         """For a model with a small window, of which the project's instructions may take an eighth."""
-        instructions = self.instructions.text()
-        most = window // 8 * BYTES_A_TOKEN
-        if len(instructions) > most:
-            instructions = f"{instructions[:most]}\n(cut: read the file for the rest)\n"
-        return FEWER_HABITS + self._where + instructions
+        parts = told or self.now()
+        return FEWER_HABITS + parts.where + _cut(parts.instructions, window)
+
+
+def _cut(instructions: str, window: int | None) -> str:
+    most = window // 8 * BYTES_A_TOKEN if window else len(instructions)
+    return instructions if len(instructions) <= most else f"{instructions[:most]}\n(cut: read the file for the rest)\n"

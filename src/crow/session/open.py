@@ -14,7 +14,7 @@ import msgspec
 from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
-from crow.events import Notice, TurnIds, TurnStarted
+from crow.events import Notice, PromptTold, TurnIds, TurnStarted
 from crow.mcp.using.configured import ConfiguredServer
 from crow.policy.grants import Grants
 from crow.policy.rule_policy import RulePolicy
@@ -234,16 +234,25 @@ class _Assembly:
         tools = Toolbox(self._session_tools(), self._servers)
         tools.add(Task(self._subagents.subagent_for, lambda: policy.mode))
         tools.add(LeavePlan(lambda: policy.mode, lambda mode: self._options.choose("mode", mode)))
-        return Requests(self._live, tools, self._journal.history, self._system_prompt, self._id)
+        history = self._journal.history
+        return Requests(self._live, tools, history, self._system_prompt, self._id, self._prompt_news)
 
     @cached_property
     def _window(self) -> ContextWindow:
         return ContextWindow(self._requests, self._journal, self._purse)
 
     def _system_prompt(self) -> str:
-        info, prompt = self._live.model.info, self._folder.prompt
-        window = info.context_window
-        return prompt.short_text(window) if window and has_small_window(info) else prompt.text()
+        prompt, told, window = self._folder.prompt, self._journal.history.prompt, self._small_window
+        return prompt.short_text(window, told) if window else prompt.text(told)
+
+    def _prompt_news(self) -> PromptTold | None:
+        return self._folder.prompt.news(self._journal.history.told_prompt, self._small_window)
+
+    @property
+    def _small_window(self) -> int | None:
+        """The model's window, if it is a small one."""
+        info = self._live.model.info
+        return info.context_window if has_small_window(info) else None
 
     def _session_tools(self) -> Iterator[Tool]:
         from crow.session.toolset import session_tools  # for the first request, not for the session's beginning

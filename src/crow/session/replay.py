@@ -194,6 +194,7 @@ class _Fold:
                 | events.ProviderDataKept()
                 | events.SteeringReceived()
                 | events.ModeTold()
+                | events.PromptTold()
                 | events.HistoryCleared()
                 | events.TurnUndone()
                 | events.OutputsPruned()

@@ -38,6 +38,7 @@ from crow.events import (
     PermissionAnswered,
     PermissionAsked,
     PlanChanged,
+    PromptTold,
     ProviderDataKept,
     Remark,
     ReplyCut,
@@ -68,14 +69,14 @@ STORED: tuple[type[Event], ...] = (
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
     *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),
-    *(SteeringReceived, SteeringLeftOver, ReplyCut),
+    *(SteeringReceived, SteeringLeftOver, ReplyCut, PromptTold),
 )
 
 OPTIONAL = frozenset(
     {
         *(CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded),
         *(ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised, SteeringReceived, SteeringLeftOver),
-        ReplyCut,
+        *(ReplyCut, PromptTold),
     }
 )
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it, but

@@ -67,6 +67,7 @@ _TurnEvent = (
     | events.TurnStarted
     | events.UserSaid
     | events.ModeTold
+    | events.PromptTold
     | events.TurnEnded
     | events.HistoryCleared
     | events.TurnUndone
@@ -82,6 +83,8 @@ class History:
 
     def __init__(self) -> None:
         self.essentials = Essentials()
+        self.prompt: events.PromptTold | None = None
+        """What the system prompt says in this conversation; None until it has been sent."""
         self._turns: list[TurnMessages] = []
         self._reply: PartialReply | None = None
         self._measured: _Measured | None = None
@@ -115,6 +118,7 @@ class History:
                 | events.TurnStarted()
                 | events.UserSaid()
                 | events.ModeTold()
+                | events.PromptTold()
                 | events.TurnEnded()
                 | events.HistoryCleared()
                 | events.TurnUndone()
@@ -160,11 +164,17 @@ class History:
         if self._reply is not None:
             self._reply.settle(event.call_id, event.result)
 
-    def _tell_mode(self, event: events.ModeTold) -> None:
-        if event.text:
+    def _tell(self, event: events.ModeTold | events.PromptTold) -> None:
+        text = event.text if isinstance(event, events.ModeTold) else event.news
+        if text:
             self._close_reply()
-            self._current().add((Text(event.text),))
-        self._current().told_mode = event.mode
+            self._current().add((Text(text),))
+        if isinstance(event, events.ModeTold):
+            self._current().told_mode = event.mode
+        elif text:
+            self._current().told_prompt = event
+        else:
+            self.prompt = event
 
     def _apply_to_turns(self, event: _TurnEvent) -> None:
         match event:
@@ -178,8 +188,8 @@ class History:
                 self.essentials.add_prompt(event)
             case events.FileWritten():
                 self.essentials.add_file(event.path)
-            case events.ModeTold():
-                self._tell_mode(event)
+            case events.ModeTold() | events.PromptTold():
+                self._tell(event)
             case events.TurnEnded():
                 self._end_turn(event)
             case events.HistoryCleared():
@@ -233,6 +243,12 @@ class History:
     def told_mode(self) -> str:
         """The mode that the model was told of last; empty if nothing in its history tells of one."""
         return next((turn.told_mode for turn in reversed(self._turns) if turn.told_mode), "")
+
+    @property
+    def told_prompt(self) -> events.PromptTold | None:
+        """What the model was told last of what its system prompt is about."""
+        told = (turn.told_prompt for turn in reversed(self._turns) if turn.told_prompt)
+        return next(told, self.prompt)
 
     def measured(self) -> tuple[int, list[Message]]:
         """The tokens of the last count, and the messages that it does not cover: all of them if there is none."""
@@ -298,6 +314,7 @@ class History:
         self._reply = None
         self._measured = None
         self.essentials.forget_all()
+        self.prompt = None
 
     def _undo(self, turn_id: str) -> None:
         self._current().remark = TAKEN_BACK
@@ -346,6 +363,7 @@ class History:
             if cut:
                 first.replaced.append(turn.beginning(cut))
                 turn.told_mode = ""  # a summary may have lost it: it is told again
+            turn.told_prompt = None
             turn.messages = turn.messages[cut:]
             if turn.messages or turn is self._turns[-1]:
                 left.append(turn)
@@ -353,6 +371,7 @@ class History:
                 first.remark = turn.remark
         self._turns = [first, *left]
         self._measured = None
+        self.prompt = None  # with another beginning, nothing speaks against a new one
 
     # --- tokens
 

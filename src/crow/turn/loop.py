@@ -129,6 +129,8 @@ async def _follow(
 async def _is_ready(context: TurnContext, ids: TurnIds, keeper: RoomKeeper, guard: LoopGuard) -> bool:
     """Whether the next request may be sent: the model knows the mode, the budgets allow it, it has room, and everything
     is in it that the person has said by now."""
+    if (surroundings := context.requests.prompt_news()) is not None:
+        context.journal.append(surroundings)
     if (news := context.requests.mode_to_tell(context.policy.mode)) is not None:
         await context.journal.record(news)
     if not await _may_spend(context, ids):

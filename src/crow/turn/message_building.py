@@ -46,6 +46,8 @@ class TurnMessages:
         """What the next prompt is told of this turn's end."""
         self.told_mode = ""
         """The mode that one of its messages tells of; empty if none does."""
+        self.told_prompt: events.PromptTold | None = None
+        """What one of its messages tells of the surroundings."""
         self.replaced: list[TurnMessages] = []
         """The turns that a summary stands for, without what the tools gave; empty for a turn that is no summary."""
 

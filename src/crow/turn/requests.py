@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from crow.config.settings import Limits, Mode
-from crow.events import HistorySimplified, Journal, ModeTold, Remark, UsageReported
+from crow.events import HistorySimplified, Journal, ModeTold, PromptTold, Remark, UsageReported
 from crow.messages import (
     BYTES_A_TOKEN,
     IMAGE,
@@ -74,9 +74,11 @@ class Requests(msgspec.Struct, frozen=True):
     tools: Toolbox
     history: History
     system_prompt: Callable[[], str]
-    """Called for each request: the project may have changed what it says."""
+    """Called for each request: it is another one for a small window, and once the history has another beginning."""
     cache_key: str = ""
     """See `ModelRequest.cache_key`: the session's id."""
+    prompt_news: Callable[[], PromptTold | None] = lambda: None
+    """What is to be told of the surroundings before the next request; None if the model knows."""
 
     @property
     def model(self) -> Model:

@@ -51,6 +51,8 @@ NO_THOUGHT: Json = {"type": "thinking", "thinking": " ", "signature": ""}
 def encode(info: ModelInfo, request: ModelRequest, *, refused: Container[str] = ()) -> bytes:
     """`refused` names what this provider is known not to take, see `anthropic.REFUSALS`."""
     messages = _alternating(info, request.messages, refused)
+    if request.thought_level == "off" and binds_thoughts(info.model):  # then nothing says that they may be dropped
+        messages = _without_thoughts(messages)
     body: Json = {
         "model": info.model,
         "max_tokens": request.max_output or info.max_output or DEFAULT_MAX_TOKENS,
@@ -112,6 +114,13 @@ def _alternating(info: ModelInfo, messages: Sequence[Message], refused: Containe
     if merged and merged[0]["role"] == "assistant":
         merged.insert(0, {"role": "user", "content": [{"type": "text", "text": EMPTY_MESSAGE}]})
     return merged
+
+
+def _without_thoughts(messages: Sequence[Json]) -> list[Json]:
+    return [
+        message | {"content": [block for block in message["content"] if block["type"] not in THOUGHTS]}
+        for message in messages
+    ]
 
 
 def _blocks(info: ModelInfo, message: Message, refused: Container[str]) -> Iterator[Json]:
@@ -201,6 +210,11 @@ SMALLEST_BUDGET = 1_024
 INTERLEAVED = {"anthropic-beta": "interleaved-thinking-2025-05-14"}
 """Lets the models that take budgets think between their tool rounds too; newer ones do so anyway."""
 
+BINDING = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
+DROPPED: Json = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+"""A thought is tied to all that was sent before it. One that has lost that, as after outputs were removed to save room,
+is left out by the API instead of refused with the whole request."""
+
 NEWEST = (99, 0)
 VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?", re.IGNORECASE)
 
@@ -215,7 +229,15 @@ def claude_version(model: str) -> tuple[int, int] | None:
 
 def thinking_headers(model: str) -> dict[str, str]:
     version = claude_version(model)
+    if binds_thoughts(model):
+        return BINDING
     return INTERLEAVED if version is not None and (4, 0) <= version < (4, 6) else {}
+
+
+def binds_thoughts(model: str) -> bool:
+    """Whether the model's thoughts are good only behind exactly what they were thought behind."""
+    version = claude_version(model)
+    return version is not None and version >= (5, 1)
 
 
 def thinking_fields(
@@ -223,13 +245,17 @@ def thinking_fields(
 ) -> Json:
     """What a request says about it; nothing if it is left to the provider, switched off or not possible now.
 
-    `refused` names what the provider does not take: `thinking` of any kind, `display`, or `effort` with a level.
+    `refused` names what the provider does not take: `thinking` of any kind, `display`, `block_binding`, or `effort`
+    with a level.
     """
     if "thinking" in refused:
         return {}
     version = claude_version(info.model)
     if version is not None and version >= (4, 6):
-        return _adaptive(version, "" if f"effort {level}" in refused else level, shows="display" not in refused)
+        fields = _adaptive(version, "" if f"effort {level}" in refused else level, shows="display" not in refused)
+        if binds_thoughts(info.model) and level != "off" and "block_binding" not in refused:
+            fields["thinking"] |= DROPPED
+        return fields
     if level in ("", "off"):
         return {}
     # The budget counts towards the reply's limit: a quarter of that is kept for the answer.

@@ -47,11 +47,13 @@ def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ:
 
 
 def prefers_responses(endpoint: Endpoint) -> bool:
-    """At OpenAI and Azure, unless the address was written for the other one; elsewhere hardly anybody offers it."""
+    """At OpenAI, Azure and xAI, unless the address was written for the other one; elsewhere hardly anybody offers it.
+
+    xAI calls its chat completions deprecated, and has no field in them for what its models have thought."""
     if endpoint.method:
         return endpoint.method == ResponsesWire.path
     # The older addresses of Azure, with a deployment or /models in them, have chat completions only.
-    return endpoint.is_openai or (endpoint.is_azure and endpoint.url.endswith("/v1"))
+    return endpoint.is_openai or endpoint.is_xai or (endpoint.is_azure and endpoint.url.endswith("/v1"))
 
 
 class EitherWire:

@@ -122,6 +122,7 @@ class SubagentJournal:
                 | events.HistoryCleared()
                 | events.TurnUndone()
                 | events.BudgetRaised()
+                | events.PromptTold()
                 | events.SubagentDid()
             ):
                 pass  # passing, shown among the steps, or nothing that a subagent does

@@ -37,6 +37,7 @@ _NoStep = (
     | events.SteeringReceived
     | events.ModeTold
     | events.ReplyCut
+    | events.PromptTold
     | events.ThoughtDelta
     | events.ThoughtSealed
     | events.ProviderDataKept
