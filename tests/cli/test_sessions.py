@@ -131,6 +131,7 @@ def test_a_line_fits_the_terminal(tmp_path):
     assert line.endswith("…")
 
 
+@pytest.mark.rule("R164")
 def test_the_list_says_what_each_session_does_and_where(tmp_path):
     with conversation(tmp_path, reply(run("true"), when="ask") + DONE) as editor:
         editor.permit = lambda request: SILENCE

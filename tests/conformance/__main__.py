@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crow import __version__
-from tests.conformance import conversations, outside, recordings, schema_check, session_conversations
+from tests.conformance import conversations, digest, outside, recordings, schema_check, session_conversations
 from tests.conformance.clients import Judgement, judge_clients
 from tests.conformance.joining import judge_joining
 from tests.conformance.llama import judge_llama
@@ -53,7 +53,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="crow-conformance-") as name:
         folder = Path(name)
         outcomes = run_tests(folder / "outcomes.json")
-        judgements = [judge_recordings(folder), *judge_clients(folder), *judge_joining(folder)]
+        judgements = [judge_recordings(folder), judge_digest(), *judge_clients(folder), *judge_joining(folder)]
         judgements += [*judge_web(folder), *judge_mcp(folder), *judge_llama(folder)]
     rules = read_rules(outcomes)
     REPORT.write_text(report(rules, judgements, len(outcomes)))
@@ -108,6 +108,16 @@ def judge_recordings(folder: Path) -> Judgement:
     every = "every method and every kind of update is shown"
     verdict = "; ".join(found[:10]) or f"found nothing in {len(records + shared)} recorded conversations; {every}"
     return Judgement(name, verdict, ok=not found)
+
+
+def judge_digest() -> Judgement:
+    name = f"our types, and the names and shapes of the unstable schema ({outside.SDK})"
+    try:
+        is_it = digest.DIGEST.read_text() == digest.written(digest.digest(outside.unstable_schema()))
+    except outside.Unavailable as why:
+        return Judgement(name, f"not asked: {why}", ok=True)
+    stale = "tests/conformance/protocol.json is not what the package has: python -m tests.conformance.digest"
+    return Judgement(name, "compared, with every difference listed" if is_it else stale, ok=is_it)
 
 
 def report(rules: list[Rule], judgements: list[Judgement], tests: int) -> str:

@@ -47,8 +47,7 @@ def schema() -> Path:
     """The protocol's own JSON schema, out of the package of its TypeScript SDK: the stable one, with OFFERED."""
     path = cache() / f"{SDK.rpartition('@')[2]}.with-{'-'.join(OFFERED)}.schema.json"
     if not path.exists():
-        name = _npm(cache(), "pack", SDK, "--json")
-        archive = cache() / json.loads(name)[0]["filename"]
+        archive = _package()
         stable, unstable = _read_from(archive, SCHEMA), _read_from(archive, UNSTABLE)
         types, unstable_types = stable["$defs"], unstable["$defs"]
         types.update({name: unstable_types[name] for names in OFFERED.values() for name in names})
@@ -57,6 +56,16 @@ def schema() -> Path:
         types["SessionCapabilities"]["properties"].update({name: capabilities[name] for name in OFFERED})
         path.write_text(json.dumps(stable))
     return path
+
+
+def unstable_schema() -> dict[str, Any]:
+    """The same with everything that is still talked about."""
+    return _read_from(_package(), UNSTABLE)
+
+
+def _package() -> Path:
+    name = _npm(cache(), "pack", SDK, "--json")
+    return cache() / json.loads(name)[0]["filename"]
 
 
 def _read_from(archive: Path, name: str) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def crow_web(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 # --- a conversation
 
 
+@pytest.mark.rule("R168")
 def test_a_page_holds_a_conversation(tmp_path: Path):
     with serving(tmp_path, script=SCRIPT) as web, web.connect() as page:
         (web.workspace / "a.txt").write_text("one\n")
@@ -73,6 +74,23 @@ def test_a_page_holds_a_conversation(tmp_path: Path):
             assert again.text() == "I change it.\n\nDone."
 
 
+@pytest.mark.rule("R135")
+def test_what_another_connection_answers_is_no_answer(tmp_path: Path):
+    with serving(tmp_path, script=SCRIPT) as web, web.connect() as page, web.connect(web.token()) as other:
+        (web.workspace / "a.txt").write_text("one\n")
+        for one in (page, other):
+            one.initialize()
+        page.new_session(web.workspace)
+        turn = page.start_prompt("change it")
+        question = page.wait_for_question()
+        other.send_frame(TEXT, json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": chose("once")}).encode())
+        assert other.request("session/status", {"sessionId": page.session_id})["_meta"]["crow"]["state"] == "asks"
+        page.reply(question, chose("reject"))
+        assert page.answer(turn)["stopReason"] == "end_turn"
+        assert (web.workspace / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.rule("R168")
 def test_messages_may_be_written_in_many_ways(tmp_path: Path):
     """In several frames, over several lines, with binary frames between them, which count for nothing."""
     with serving(tmp_path, script=DONE) as web, web.connect() as page:
@@ -91,6 +109,7 @@ def test_messages_may_be_written_in_many_ways(tmp_path: Path):
         assert page.request("session/list", {}) == {"sessions": []}, "nothing was said in it yet"
 
 
+@pytest.mark.rule("R168")
 @pytest.mark.parametrize(
     "first",
     [
