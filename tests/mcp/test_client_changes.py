@@ -16,13 +16,12 @@ from crow.mcp.using.changes import (
     target_of,
 )
 from crow.results import DiffBlock, TextBlock
-from crow.workspace.local import LocalWorkspace
 
 
 def changes(
     folder: Path, past: PastChanges | None = None, tool: str = "", /, **arguments: Any
 ) -> tuple[DiffBlock, ...]:
-    meant = change_meant(arguments, tool, past or PastChanges(), LocalWorkspace([str(folder)]))
+    meant = change_meant(arguments, tool, past or PastChanges(), [str(folder)])
     return asyncio.run(meant).diffs
 
 
@@ -44,6 +43,7 @@ def test_a_target(arguments, target):
     [
         ({"command": "view", "path": "a.py"}, "view"),
         ({"command": "make"}, ""),  # the target itself
+        ({"command": "undo_edit"}, "undo_edit"),  # the path is still to come
         ({"command": "rm -rf x", "path": "a.py"}, ""),
         ({"command": 3, "path": "a.py"}, ""),
     ],

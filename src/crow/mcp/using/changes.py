@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from crow import diff
+from crow.disk import Disk
 from crow.errors import CrowError
 from crow.paths import shown
 from crow.results import DiffBlock, DisplayBlock, TextBlock
@@ -18,7 +19,7 @@ from crow.tools.editing.replacements import replacement_after
 from crow.tools.file_changes import off_loop_if_large
 from crow.tools.read_lines import count_lines
 from crow.visible import language_of
-from crow.workspace.base import Workspace
+from crow.workspace.local import LocalWorkspace
 from crow.workspace.resolved_path import ResolvedPath
 
 PATHS = ("path", "file_path", "filepath", "filename", "file")
@@ -34,7 +35,8 @@ WHOLE = ("file_text", "content", "contents", "new_content")
 INSERT_LINE = "insert_line"
 INSERTED = ("new_str", "insert_text", "text")
 UNDO = "undo_edit"
-"""What the commands and arguments of the usual file editors are called that insert lines, and take an edit back."""
+FILE_COMMANDS = frozenset({"view", "create", "str_replace", "insert", UNDO})
+"""What the usual file editors call their commands, and the arguments of one that inserts lines."""
 _WORD = re.compile(r"[A-Za-z_]{1,30}")
 LARGEST_DIFF = 64 * 1024
 """Characters of all that a diff shows; a larger change is shown by its arguments alone."""
@@ -47,13 +49,16 @@ MOST_KEPT = 4 * 1024 * 1024
 
 def target_of(arguments: Mapping[str, Any]) -> str:
     """What a title names; empty if no argument is known to be it."""
-    return next((value for name in TARGETS if isinstance(value := arguments.get(name), str) and value.strip()), "")
+    said = (arguments.get(name) for name in TARGETS if name != "command" or not command_of(arguments))
+    return next((value for value in said if isinstance(value, str) and value.strip()), "")
 
 
 def command_of(arguments: Mapping[str, Any]) -> str:
     """What is done with a file by a tool that does several things, such as `view`; empty if none of them is named."""
     command = arguments.get("command")
-    return command if _path(arguments) and isinstance(command, str) and _WORD.fullmatch(command) else ""
+    if not isinstance(command, str) or not _WORD.fullmatch(command):
+        return ""
+    return command if command in FILE_COMMANDS or _path(arguments) else ""
 
 
 def partial_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
@@ -104,13 +109,14 @@ class PastChanges:
 
 
 class ChangeMeant(msgspec.Struct, frozen=True):
-    """The change to a file of the workspace that is asked for."""
+    """The change to a file of the session's folders that is asked for."""
 
-    path: ResolvedPath | None = None
-    """None if it cannot be told."""
+    path: str = ""
+    """Empty if it cannot be told."""
     diffs: tuple[DiffBlock, ...] = ()
     undoes: FileChange | None = None
     """The former change that it takes back."""
+    disk: LocalWorkspace | None = None
 
 
 def removes(display: Sequence[DisplayBlock]) -> bool:
@@ -119,58 +125,55 @@ def removes(display: Sequence[DisplayBlock]) -> bool:
     return bool(changes) and set(changes) == {"delete"}
 
 
-async def change_meant(arguments: Mapping[str, Any], tool: str, past: PastChanges, workspace: Workspace) -> ChangeMeant:
-    """`tool` is the server's own name for it, which says what is done where no argument does."""
-    path = await _resolved(arguments, workspace)
-    if path is None:
+async def change_meant(arguments: Mapping[str, Any], tool: str, past: PastChanges, roots: Sequence[str]) -> ChangeMeant:
+    """`tool` is the server's own name for it, which says what is done where no argument does.
+
+    Files are looked at as the server sees them, which knows nothing of an editor.
+    """
+    given = _path(arguments)
+    if not given:
         return ChangeMeant()
-    undone = past.last(path.real) if (command_of(arguments) or tool) == UNDO else None
     try:
+        disk = await Disk(roots[0]).run(lambda: LocalWorkspace(roots))
+        path = await disk.resolve(given)
+        if not disk.contains(path.real):
+            return ChangeMeant()
+        undone = past.last(path.real) if (command_of(arguments) or tool) == UNDO else None
         if undone is not None:
-            diffs = await _undo(undone, await _text_of(path, workspace))
+            diffs = await _undo(undone, await _text_of(path, disk))
         else:
-            diffs = await _diffs(path, arguments, workspace)
+            diffs = await _diffs(path, arguments, disk)
     except CrowError:
         return ChangeMeant()
     if not diffs or sum(len(block.old_text) + len(block.new_text) for block in diffs) > LARGEST_DIFF:
         return ChangeMeant()
-    return ChangeMeant(path, diffs, undone)
+    return ChangeMeant(path.real, diffs, undone, disk)
 
 
-async def text_at(path: str, workspace: Workspace) -> str | None:
+async def text_now(meant: ChangeMeant) -> str | None:
     """The text that is there now, whatever was there before; None if there is none that can be read."""
+    if meant.disk is None:
+        return None
     try:
-        return await _text_of(await workspace.resolve(path), workspace)
+        return await _text_of(await meant.disk.resolve(meant.path), meant.disk)
     except CrowError:
         return None
 
 
-async def _text_of(path: ResolvedPath, workspace: Workspace) -> str | None:
-    document = await workspace.read_document(path)
+async def _text_of(path: ResolvedPath, disk: LocalWorkspace) -> str | None:
+    document = await disk.read_document(path)
     return None if document is None else document.text
 
 
-async def _resolved(arguments: Mapping[str, Any], workspace: Workspace) -> ResolvedPath | None:
-    """The file that is to be changed; None if none is named, or one that is not the workspace's."""
-    given = _path(arguments)
-    if not given:
-        return None
-    try:
-        path = await workspace.resolve(given)
-    except CrowError:
-        return None
-    return path if workspace.contains(path.real) else None
-
-
-async def _diffs(path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
+async def _diffs(path: ResolvedPath, arguments: Mapping[str, Any], disk: LocalWorkspace) -> tuple[DiffBlock, ...]:
     if replaced := _replacements(arguments):
         return tuple(DiffBlock(path.real, "modify", old, new) for old, new in replaced)
     if isinstance(line := arguments.get(INSERT_LINE), int):
-        return await _insertion(path, line, _text(arguments, INSERTED), workspace)
+        return await _insertion(path, line, _text(arguments, INSERTED), disk)
     text = _text(arguments, WHOLE)
     if text is None or len(text) > LARGEST_DIFF:
         return ()
-    before = await _text_of(path, workspace)
+    before = await _text_of(path, disk)
     return (DiffBlock(path.real, "add" if before is None else "modify", before or "", text),)
 
 
@@ -179,8 +182,8 @@ async def _undo(change: FileChange, now: str | None) -> tuple[DiffBlock, ...]:
     return await _between(change.path, now, change.before) if now == change.after else ()
 
 
-async def _insertion(path: ResolvedPath, line: int, text: str | None, workspace: Workspace) -> tuple[DiffBlock, ...]:
-    before = await _text_of(path, workspace) if text is not None else None
+async def _insertion(path: ResolvedPath, line: int, text: str | None, disk: LocalWorkspace) -> tuple[DiffBlock, ...]:
+    before = await _text_of(path, disk) if text is not None else None
     if text is None or before is None or not 0 <= line <= count_lines(before):
         return ()
     added = replacement_after(before, line, text)

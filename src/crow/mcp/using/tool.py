@@ -1,6 +1,7 @@
 """An MCP server's tool as one of the session's own: its description, title and kind, its calls, what grants go by."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from crow.mcp.using.changes import (
     partial_change,
     removes,
     target_of,
-    text_at,
+    text_now,
 )
 from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import result_of
@@ -72,8 +73,8 @@ class McpTool:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
         arguments = with_real_names(arguments_for(call, self.spec.schema), self._real_names)
-        meant = await change_meant(arguments, self.definition.name, self.connection.past, workspace)
-        return McpAction(self, call.id, arguments, meant, workspace)
+        meant = await change_meant(arguments, self.definition.name, self.connection.past, workspace.roots)
+        return McpAction(self, call.id, arguments, meant, workspace.roots)
 
 
 class McpAction(Action):
@@ -83,15 +84,15 @@ class McpAction(Action):
         call_id: str,
         arguments: dict[str, Any],
         meant: ChangeMeant,
-        workspace: Workspace,
+        roots: Sequence[str],
     ) -> None:
         self._tool = tool
         self._call_id = call_id
         self._arguments = arguments
         self._meant = meant
-        self._workspace = workspace
+        self._roots = roots
         changes = meant.diffs
-        changed = {"path": relative_to(changes[0].path, workspace.roots[0])} if changes else {}
+        changed = {"path": relative_to(changes[0].path, roots[0])} if changes else {}
         self.title = tool.title(arguments | changed)
         kind = (
             (ToolKind.DELETE if removes(changes) else ToolKind.EDIT) if changes else tool.kind
@@ -103,7 +104,7 @@ class McpAction(Action):
     async def perform(self, journal: Journal) -> ToolResult:
         tool, progress = self._tool, _Progress(journal, self._call_id)
         asked_in = AskingCall(self._call_id, self.title, self.deed.kind)
-        before = await self._text()
+        before = await text_now(self._meant)
         try:
             self._check()
             # The server may have to be started again for this call, and the tool be another then: it is checked again.
@@ -115,22 +116,18 @@ class McpAction(Action):
         except ServerFailed as failed:
             return ToolResult.failed(gave_no("result", tool.connection.server, failed))
         await self._note(before, undone=not given.is_error)
-        result = result_of(given, self._workspace.roots, self._meant.diffs)
+        result = result_of(given, self._roots, self._meant.diffs)
         if removes(result.display) and self.deed.kind is not ToolKind.DELETE:
             journal.append(CallDescribed(self._call_id, ToolKind.DELETE, self.title, self.locations))
         return result
-
-    async def _text(self) -> str | None:
-        path = self._meant.path
-        return None if path is None else await text_at(path.real, self._workspace)
 
     async def _note(self, before: str | None, *, undone: bool) -> None:
         """Remembers what the server really changed, for its undo."""
         past, meant = self._tool.connection.past, self._meant
         if meant.undoes is not None and undone:
             past.forget(meant.undoes)
-        elif meant.path is not None:
-            past.add(FileChange(meant.path.real, before, await self._text()))
+        elif meant.path:
+            past.add(FileChange(meant.path, before, await text_now(meant)))
 
     def _check(self) -> None:
         if not self._tool.is_current:
