@@ -118,7 +118,7 @@ def test_nothing_works_before_initialize(open_editor, method, params):
 @pytest.mark.rule("R8", "R152", "R162", "R163", "R164")
 def test_methods_that_are_not_offered_are_not_found(open_editor):
     crow = open_editor()
-    names = "session/set_model session/archive providers/list auth/status _vendor/anything"
+    names = "session/set_model session/archive session/set_title providers/list auth/status _vendor/anything"
     for name in [*names.split(), "nonsense", ""]:
         error = crow.start(name).error()
         assert (error.code, error.data) == (-32601, {"method": name})
