@@ -7,6 +7,8 @@ import unicodedata
 import pytest
 
 from crow.visible import (
+    call_title,
+    code,
     every_line,
     hidden_characters,
     hidden_in,
@@ -49,6 +51,38 @@ from tests.support.work import lines_run
 )
 def test_one_line(text, shown):
     assert one_line(text) == shown
+
+
+@pytest.mark.rule("R89")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Read src/app.py", "Read src/app.py"),
+        ("Find **/*.py in src", "Find **/*.py in src"),
+        ("Read a_b_c.py and _d", "Read a_b_c.py and _d"),
+        ("npm test && git log -n 1 ~/x ~/y", "npm test && git log -n 1 ~/x ~/y"),
+        ("Write src/__init__.py", "`Write src/__init__.py`"),
+        ("rm **build**", "`rm **build**`"),
+        ("ls *.py bar*", "`ls *.py bar*`"),
+        ("a*b*c", "`a*b*c`"),
+        ("cat ~~a~~", "`cat ~~a~~`"),
+        ("echo `date`", "`` echo `date` ``"),
+        ("``a` b", "``` ``a` b ```"),
+        (r"grep '\.py' x", r"`grep '\.py' x`"),
+        ("Read gpj&#x202E;txt", "`Read gpj&#x202E;txt`"),
+        ("# rm", "`# rm`"),
+        ("Read [x](http://evil) <!-- y -->", "Read [x] (http://evil) < !-- y -->"),
+        ("a`\u202eb", "``a`⟨U+202E⟩b``"),
+    ],
+)
+def test_nothing_in_the_title_of_a_call_is_markup(text, shown):
+    assert call_title(text) == shown
+
+
+def test_code_ends_where_its_text_ends():
+    assert [code(text) for text in ("a", "`", "a`b", "``", "a``b`c", "` x")] == [
+        *("`a`", "`` ` ``", "``a`b``", "` `` `", "```a``b`c```", "`` ` x ``")
+    ]
 
 
 def test_what_is_long_is_cut_and_says_so():

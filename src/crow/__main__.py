@@ -171,11 +171,12 @@ def build_parser(with_arguments_of: Sequence[str]) -> "Parser":
 
 def _unknown_command(called: str, arguments: list[str]) -> int:
     from crow.cli.parsing import did_you_mean
+    from crow.visible import one_line
 
     hint = did_you_mean(called, COMMANDS)
-    print(f'crow: there is no command "{called}"{hint}; crow --help lists them.', file=sys.stderr)  # noqa: T201
+    print(f'crow: there is no command "{one_line(called)}"{hint}; crow --help lists them.', file=sys.stderr)  # noqa: T201
     if not hint:
-        print(f'To ask the model: crow run "{" ".join(arguments)}"', file=sys.stderr)  # noqa: T201
+        print(f'To ask the model: crow run "{one_line(" ".join(arguments))}"', file=sys.stderr)  # noqa: T201
     return 2
 
 

@@ -217,8 +217,14 @@ def one_line(text: str, longest: int = 300) -> str:
 
 
 def title_line(text: str, longest: int = 300) -> str:
-    """One line for clients that read Markdown in titles: nothing in it is swallowed or becomes a link."""
+    """One line for clients that read Markdown, such as a step of a plan: nothing in it hides or becomes a link."""
     return _inert(one_line(text, longest))
+
+
+def call_title(text: str, longest: int = 300) -> str:
+    """The title of a call, a command or a path for example: it is code where Markdown would swallow a part of it."""
+    shown = one_line(text, longest)
+    return code(shown, longest + 1) if _is_markup(shown) else _inert(shown)
 
 
 def every_line(text: str) -> str:
@@ -285,6 +291,41 @@ def _with_blank(found: re.Match[str]) -> str:
 _FENCE = _Pattern(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
 _SWALLOWED = _Pattern(r"\](?=[(\[])|<(?=[A-Za-z/!?])")
 _CODE_OR_SWALLOWED = _Pattern(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.source}")
+
+
+_DELIMITERS = _Pattern(r"\*+|_+|~+")
+_MARKUP = _Pattern(
+    r"`|\\[!-/:-@\[-`{-~]|&(?:#|[A-Za-z])[0-9A-Za-z]*;"  # code, escapes and entities
+    r"|^\s*(?:#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$)|(?:[-*_]\s*){3,}$)"  # what makes a block
+)
+
+
+def _is_markup(line: str) -> bool:
+    """Whether Markdown would swallow characters of a line, apart from links and tags."""
+    return _MARKUP.search(line) is not None or _has_emphasis(line)
+
+
+def _has_emphasis(line: str) -> bool:
+    """Whether a run of `*`, `_` or `~` has another that closes it, as CommonMark pairs them."""
+    open_runs: dict[str, list[tuple[int, bool]]] = {}
+    for run in _DELIMITERS.finditer(line):
+        sign, length = run[0][0], len(run[0])
+        before, after = line[run.start() - 1 : run.start()] or " ", line[run.end() : run.end() + 1] or " "
+        opens = not after.isspace() and (after.isalnum() or not before.isalnum())
+        closes = not before.isspace() and (before.isalnum() or not after.isalnum())
+        if sign == "_":
+            opens, closes = opens and not (closes and before.isalnum()), closes and not (opens and after.isalnum())
+        both = opens and closes
+        earlier = open_runs.setdefault(sign, [])
+        if closes and any(_is_pair(other, was_both, length, both) for other, was_both in earlier):
+            return True
+        if opens:
+            earlier.append((length, both))
+    return False
+
+
+def _is_pair(length: int, both: bool, other: int, other_both: bool) -> bool:
+    return not (both or other_both) or (length + other) % 3 != 0 or (length % 3 == 0 and other % 3 == 0)
 
 
 # --- what looks like something else
@@ -437,12 +478,13 @@ def remark_on(characters: list[str]) -> str:
 
 
 _SUFFIX = re.compile(r"\.([A-Za-z0-9_+-]{1,12})$")
-_TICKS = re.compile("`{3,}")
+_FENCES = re.compile("`{3,}")
+_TICKS = re.compile("`+")
 
 
 def fence(text: str, language: str = "") -> str:
     """The text between two fences that it cannot contain itself, so that nothing in it can pass for the end."""
-    ticks = "`" * (max((len(run) for run in _TICKS.findall(text)), default=2) + 1)
+    ticks = "`" * (max((len(run) for run in _FENCES.findall(text)), default=2) + 1)
     newline = "" if text.endswith("\n") or not text else "\n"
     return f"{ticks}{language}\n{text}{newline}{ticks}"
 
@@ -453,8 +495,10 @@ def language_of(path: str) -> str:
     return suffix[1].lower() if suffix else ""
 
 
-def code(text: str) -> str:
+def code(text: str, longest: int = 1000) -> str:
     """One line of a path, a command or a name, between ticks that it does not contain."""
-    shown = one_line(text, 1000)
-    ticks = "``" if "`" in shown else "`"
-    return f"{ticks}{shown}{ticks}"
+    shown = one_line(text, longest)
+    lengths = {len(run) for run in _TICKS.findall(shown)}
+    ticks = "`" * next(length for length in range(1, len(lengths) + 2) if length not in lengths)
+    blank = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{ticks}{blank}{shown}{blank}{ticks}"

@@ -94,6 +94,20 @@ def test_a_plan_to_agree_to(open_editor):
     assert "Careful: it holds" in shown
 
 
+def test_a_plan_hides_nothing_while_it_arrives(open_editor):
+    """Every update on its way, not the last one alone: a person reads along."""
+    plan = "1. tidy\x1b[2J up\u202e and\U000e0041 more\x07\x9b\n" * 20 + "<!-- rm -->"
+    script = reply(call("leave_plan", plan=plan, pieces=50), call("task", kind="work", prompt=plan, pieces=50))
+    crow = open_editor(script=script + DONE, environment={"CROW_MODE": "plan"})
+    crow.new_session()
+    crow.prompt("go")
+    calls = [{**update, "rawInput": None} for update in crow.updates if "toolCallId" in update]
+    shown = everything([*calls, *crow.permissions])
+    assert "tidy⟨U+001B⟩[2J up⟨U+202E⟩" in shown
+    assert sorted({character for character in shown if character in "\x1b\x07\x9b\u202e\U000e0041"}) == []
+    assert "<!--" not in shown
+
+
 def test_what_an_always_grants_is_shown_in_full_or_not_offered(open_editor):
     crow = open_editor(script=reply(run("unheard-of " + "a" * 400), run("unheard-of " + "a" * 100)) + DONE)
     crow.new_session()

@@ -55,7 +55,9 @@ class ModelServer:
     bodies of the requests for completions, `keys_seen` every key that came with a request for the list.
     """
 
-    def __init__(self, *models: str, key: str = "", status: int = 200, public: bool = False, trouble: int = 0) -> None:
+    def __init__(
+        self, *models: str, key: str = "", status: int = 200, public: bool = False, trouble: int = 0, words: str = ""
+    ) -> None:
         self.keys_seen: list[str] = []
         self.asked: list[dict[str, Any]] = []
         outer = self
@@ -69,7 +71,7 @@ class ModelServer:
                 if key and sent != key and not public:
                     self._answer(401, {"error": {"message": f"Incorrect API key provided: {sent}"}})
                 elif not self.path.startswith("/v1/models") or status != 200:
-                    self._answer(status if status != 200 else 404, {"error": {"message": "no such thing"}})
+                    self._answer(status if status != 200 else 404, {"error": {"message": words or "no such thing"}})
                 else:
                     self._answer(
                         200, {"object": "list", "data": [{"id": model, "object": "model"} for model in models]}
@@ -82,7 +84,7 @@ class ModelServer:
                 if key and sent != key:
                     self._answer(401, {"error": {"message": f"Incorrect API key provided: {sent}"}})
                 elif trouble:
-                    self._answer(trouble, {"error": {"message": "trouble with it"}})
+                    self._answer(trouble, {"error": {"message": words or "trouble with it"}})
                 elif models and body["model"] not in models:
                     self._answer(404, {"error": {"message": f"no model {body['model']} here"}})
                 else:

@@ -50,7 +50,7 @@ OPENING = [
     *("git commit --file=l/notes", "git push l/x.git main", "git fetch l/x", "git pull l/x", "cat http://l/x"),
     *("unheard-of l", "pytest l", "npm run build l", "npm test l", "jq . l", "cut -f 1 l", "diff l a.txt", "ls . l"),
     *("grep -e -A 3", "sort -k 1 l", "cat -n 5", "fd x l", "rg --files l", "/bin/cat l"),
-    *("awk '{print $1}' l", "awk -F l '{print}' l/id_rsa", "awk -v n=1 1 l", "tree -L 2 l"),
+    *("awk '{print $1}' l", "awk -F l '{print}' l/notes", "awk -v n=1 1 l", "tree -L 2 l"),
 ]
 OPENING_NOTHING = [
     *("ls", "ls -la", "cat", "head -n 20", "head -20", "tail -n 5", "grep -n foo", "grep -rn foo .", "grep -A 3 foo"),

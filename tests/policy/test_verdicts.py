@@ -282,6 +282,21 @@ def test_explanations(shop):
     )
 
 
+def test_nothing_of_a_name_is_markup_in_a_reason(shop):
+    name = "a`b` [x](http://evil) **c**\u202e"
+    shown = "``/else/a`b` [x](http://evil) **c**⟨U+202E⟩``"
+
+    def reason(deed):
+        verdict = shop.policy(allow("cat *")).judge(deed)
+        assert isinstance(verdict, Ask)
+        return verdict.reason
+
+    assert reason(shop.read(f"/else/{name}")) == f"{shown} lies outside the workspace."
+    assert reason(shop.write(f"/else/{name}")) == f"{shown} lies outside the workspace."
+    assert reason(shop.write(f".git/{name}")).startswith(f"``{shop.root}/.git/a`b` [x](http")
+    assert "``cat 'a`b'``" in reason(shop.line("cat 'a`b' /etc/passwd"))
+
+
 def test_several_roots():
     policy = RulePolicy(["/w", "/more"], user_rules=[PermissionRule("write", "allow", path="src/**")])
     assert word(policy.judge(Deed("write", ToolKind.EDIT, writes=("/more/src/x",)))) == "allow"

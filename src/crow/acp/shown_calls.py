@@ -19,7 +19,7 @@ from crow import events
 from crow.acp import translate, wire
 from crow.results import DisplayBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
 from crow.session.replay import PastCall
-from crow.visible import one_line, title_line
+from crow.visible import call_title, one_line
 
 MOMENT = 0.12
 """Seconds that a call without a target waits for one before it is shown."""
@@ -65,7 +65,7 @@ class _Call:
     def as_update(self) -> wire.Update:
         return wire.ToolCall(
             tool_call_id=self.opened.call_id,
-            title=title_line(self.title),
+            title=call_title(self.title),
             name=one_line(self.opened.tool, 200),
             kind=self.kind,
             status="pending",
@@ -127,7 +127,7 @@ class ShownCalls:
     def title_of(self, call_id: str) -> str:
         """The title of a call that is shown; empty if it is not."""
         call = self._calls.get(call_id)
-        return title_line(call.title) if call is not None and call.is_shown else ""
+        return call_title(call.title) if call is not None and call.is_shown else ""
 
     def answered(self, event: events.PermissionAnswered) -> None:
         """Whoever asked about the call elsewhere has an answer: a client that keeps the question open drops it."""
@@ -291,7 +291,7 @@ class ShownCalls:
         self._send(
             wire.ToolCallUpdate(
                 tool_call_id=event.call_id,
-                title=title_line(event.title),
+                title=call_title(event.title),
                 kind=event.kind,
                 locations=translate.locations(event.locations),
             )

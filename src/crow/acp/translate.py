@@ -30,7 +30,7 @@ from crow.results import (
     TextBlock,
     ToolResult,
 )
-from crow.visible import fence, one_line, title_line, warning_about_change
+from crow.visible import call_title, fence, one_line, title_line, warning_about_change
 
 MANY_BLOCKS = 100
 """Blocks of a prompt. In one that has more, no text is a command with words of its own beside it."""
@@ -139,7 +139,7 @@ def preview(event: events.CallPreviewed) -> wire.Update:
     """What is new of a call whose arguments are arriving."""
     return wire.ToolCallUpdate(
         tool_call_id=event.call_id,
-        title=title_line(event.title) or None,
+        title=call_title(event.title) or None,
         locations=locations(event.locations),
         content=tool_content(event.display) or None,
     )
@@ -209,9 +209,9 @@ def settled_terminal(call_id: str, result: ToolResult, known_title: str) -> wire
 def title_at_end(text: str, result: ToolResult) -> str:
     """A call's title with what came of it, which is to be seen however long the rest is."""
     if not result.brief:
-        return title_line(text)
+        return call_title(text)
     apart = " " if result.brief.startswith("+") else " · "
-    return f"{title_line(text, LONGEST_BEFORE_BRIEF)}{apart}{one_line(result.brief, LONGEST_BRIEF)}"
+    return f"{call_title(text, LONGEST_BEFORE_BRIEF)}{apart}{one_line(result.brief, LONGEST_BRIEF)}"
 
 
 def is_never_shown(*, quiet: bool, requested: bool, result: ToolResult | None) -> bool:
@@ -357,7 +357,7 @@ def permission_request(
         meta=wire.QuestionMeta(crow=facts) if facts.partial or facts.reason else None,
         tool_call=wire.ToolCallFields(
             tool_call_id=question.call_id,
-            title=title_line(question.title),
+            title=call_title(question.title),
             kind=question.kind,
             status="pending",
             locations=locations(question.locations),

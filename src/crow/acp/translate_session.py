@@ -30,7 +30,7 @@ from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.results import DisplayBlock, HiddenOutput, TerminalBlock, TextBlock
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought
 from crow.store.base import SessionEntry
-from crow.visible import title_line
+from crow.visible import call_title
 
 
 def modes(options: Iterable[events.SessionOption]) -> wire.SessionModes | None:
@@ -180,7 +180,7 @@ def _open_call(call: PastCall, *, with_changes: bool) -> Iterator[wire.Update]:
         content = tool_content(filter(None, map(_past_block, call.display)), with_changes=with_changes)
         yield wire.ToolCall(
             tool_call_id=call.call_id,
-            title=title_line(call.title),
+            title=call_title(call.title),
             name=call.tool[:200],
             kind=call.kind,
             status="in_progress" if call.is_started else "pending",

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from crow.cli.doctor_connections import Check, check_models, check_servers, failed, fine, warn
 from crow.cli.models import TIME_LIMIT
-from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen, counted
+from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen, clean_prose, counted
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.home import config_path, home, log_path
@@ -88,8 +88,8 @@ def _report(checks: list[Check]) -> int:
 def _print(screen: Screen, check: Check) -> None:
     mark, style = (MARKS if speaks_utf8() else PLAIN_MARKS)[check.outcome], STYLES[check.outcome]
     screen.write(f"{mark} ", style)
-    screen.write(check.text + "\n", "" if check.outcome == "fine" else style)
-    for line in check.remedy.splitlines():
+    screen.write(clean_prose(check.text) + "\n", "" if check.outcome == "fine" else style)
+    for line in clean_prose(check.remedy).splitlines():
         screen.line(f"{' ' * len(mark)}   {line}")
 
 

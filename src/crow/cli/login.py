@@ -8,6 +8,7 @@ import msgspec
 
 from crow.cli.editors import shown_command
 from crow.cli.pick import Candidate, find_candidate, is_listed, named, pick_candidate, pick_model
+from crow.cli.render_screen import clean_prose
 from crow.cli.terminal import ask_secret, confirm, is_interactive
 from crow.config.home import check_writable, config_path, home, read_file, write_file
 from crow.config.load import load_settings
@@ -77,7 +78,7 @@ def _ask(candidate: Candidate, model: str) -> tuple[ProviderSettings, str]:
         except (ModelRefusedKey, ConfigError) as error:
             if attempt == ATTEMPTS:
                 raise
-            print(error.message)
+            print(clean_prose(error.message))
         else:
             return provider, model
     raise AssertionError
@@ -150,7 +151,7 @@ def _has_model(name: str, provider: ProviderSettings, model: str, listed: list[s
     try:
         _try_model(name, provider, model, listed)
     except NoSuchModel as error:
-        print(error.message)
+        print(clean_prose(error.message))
         return False
     return True
 
@@ -174,7 +175,7 @@ def _try_model(name: str, provider: ProviderSettings, model: str, listed: list[s
             raise NoSuchModel(
                 f"{name}/{model} was tried: {error.message}", remedy=f"Nothing was saved. {has}"
             ) from None
-        print(f"crow: {name}/{model} was tried: {error.message}", file=sys.stderr)
+        print(f"crow: {name}/{model} was tried: {clean_prose(error.message)}", file=sys.stderr)
     else:
         print(f"{name}/{model} answers.")
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from crow.cli.render_screen import clean_json, clean_prose
 from crow.config.discovery import (
     Discovery,
     add_local_servers,
@@ -29,10 +30,12 @@ from crow.model.catalog import DEMO, describe, facts_about, has_configured_windo
 from crow.model.facts import Facts
 from crow.model.stored_facts import ListedModels, Windows, keep_listing, read_listings
 from crow.timeouts import timeout
+from crow.visible import one_line
 
 T = TypeVar("T")
 
 TIME_LIMIT = 5
+LONGEST_NAME = 300
 """Seconds that a provider gets to list its models."""
 REFRESH = "refresh"
 SOURCES = {
@@ -74,7 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
     listed = asyncio.run(_list_all(found, wanted or list(found.providers), refresh=refresh))
     for one in listed.values():
         if one.trouble:
-            print(f"crow: {one.trouble}", file=sys.stderr)
+            print(f"crow: {clean_prose(one.trouble)}", file=sys.stderr)
     windows = Windows(home(os.environ))
     windows.read()
     models = {
@@ -84,12 +87,12 @@ def main(arguments: argparse.Namespace) -> int:
     }
     if arguments.json:
         described = [{"name": name, **msgspec.to_builtins(facts)} for name, facts in models.items()]
-        print(msgspec.json.format(msgspec.json.encode(described), indent=2).decode())
+        print(clean_json(msgspec.json.format(msgspec.json.encode(described), indent=2).decode()))
     elif sys.stdout.isatty():
         _print_table(models, found)
     else:
         for name, facts in models.items():
-            print("\t".join((name, *_cells(facts))).rstrip())
+            print("\t".join((one_line(name, LONGEST_NAME), *_cells(facts))).rstrip())
     nothing_new = refresh and not any(one.asked for one in listed.values())
     return 0 if models and not nothing_new else 1
 
@@ -102,11 +105,11 @@ def _facts(name: str, providers: Mapping[str, ProviderSettings], listed: Facts, 
 
 
 def _print_table(models: Mapping[str, Facts], found: Discovery) -> None:
-    rows = [(name, *_cells(facts)) for name, facts in models.items()]
+    rows = [(one_line(name, LONGEST_NAME), *_cells(facts)) for name, facts in models.items()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        print(f"{line}  (chosen by {found.chosen_by})" if row[0] == found.default else line)
+        print(f"{line}  (chosen by {found.chosen_by})" if row[0] == one_line(found.default, LONGEST_NAME) else line)
 
 
 def _cells(facts: Facts) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crow.cli.render_screen import counted
+from crow.cli.render_screen import clean_prose, counted
 from crow.cli.terminal import ask, choose
 from crow.config.discovery import (
     Discovery,
@@ -20,6 +20,7 @@ from crow.config.hosts import check_url, shown_address
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
+from crow.visible import one_line
 
 NAME = re.compile(r"[\w.-]+")
 
@@ -97,7 +98,7 @@ def _ask_for_server() -> Candidate:
                 raise ConfigError("The name must be letters, digits, - or _, and not a vendor's.")
             return find_candidate(name, base_url, Settings())
         except ConfigError as error:
-            print(error.message)
+            print(clean_prose(error.message))
 
 
 def name_for(base_url: str) -> str:
@@ -204,6 +205,6 @@ def _ask_for_name(preferred: str) -> str:
 
 def _show(models: list[str]) -> None:
     for number, model in enumerate(models[:SHOWN], start=1):
-        print(f"  {number:>2}  {model}")
+        print(f"  {number:>2}  {one_line(model)}")
     if len(models) > SHOWN:
         print(f"      and {len(models) - SHOWN} more")

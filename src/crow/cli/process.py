@@ -219,7 +219,9 @@ def report(error: Exception) -> int:
         error = output_failed(error)
     if isinstance(error, FileNotFoundError) and not in_a_folder():
         error = CrowError("The folder that you are in was deleted.", remedy="Go to another with cd.")
-    print(f"crow: {_one_line(_describe(error))}", file=sys.stderr)
+    from crow.cli.render_screen import clean_prose
+
+    print(f"crow: {clean_prose(_one_line(_describe(error)))}", file=sys.stderr)
     return 1
 
 

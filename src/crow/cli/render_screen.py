@@ -41,6 +41,18 @@ def clean_answer(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_reveal, text)
 
 
+def clean_json(text: str) -> str:
+    """JSON that means the same, in which whatever a terminal would obey is written as an escape."""
+    return text if text.isascii() and "\x7f" not in text else _UNSAFE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if found[0] in "\f\r":
+        return found[0]  # a blank between values: within one it is written as an escape anyway
+    halves = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{halves[at : at + 2].hex()}" for at in range(0, len(halves), 2))
+
+
 def _reveal(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:

@@ -42,7 +42,7 @@ from crow.cli.opening import (
 from crow.cli.process import log_to_file
 from crow.cli.render import Renderer, how_it_stopped
 from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
-from crow.cli.render_screen import DIM, Screen
+from crow.cli.render_screen import DIM, Screen, clean_json
 from crow.cli.run_prompt import WrongUsage, attached, piped, standard_input
 from crow.cli.terminal import is_interactive, keyboard_of
 from crow.config.home import home
@@ -314,5 +314,6 @@ def _as_json(error: CrowError) -> bytes:
 
 
 def _print_line(params: bytes) -> None:
-    sys.stdout.buffer.write(params + b"\n")
+    line = clean_json(bytes(params).decode()).encode()
+    sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()

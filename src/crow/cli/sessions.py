@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from crow.cli.parsing import a_folder
-from crow.cli.render_screen import cells, clean_prose, cut, short_folder
+from crow.cli.render_screen import cells, clean_answer, clean_json, clean_prose, cut, short_folder
 from crow.cli.terminal import ask, is_interactive
 from crow.config.home import home, is_there, write_new_file
 from crow.diff import common_beginning
@@ -117,7 +117,7 @@ def _list(arguments: argparse.Namespace) -> int:
         entries = [entry for entry in entries if os.path.realpath(entry.cwd) == folder]
     listed = with_states(entries if arguments.all else entries[: arguments.limit])
     if arguments.json:
-        _write(msgspec.json.format(msgspec.json.encode(listed), indent=2) + b"\n")
+        _write(clean_json(msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n").encode())
     elif not entries:
         print("There are no sessions yet." if arguments.cwd is None else "There are no sessions of this folder.")
     else:
@@ -157,7 +157,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     entry, events = _with_store(lambda store: _read(store, arguments.id))
-    text = as_json(entry, events) if arguments.format == "json" else markdown(entry, events)
+    is_json = arguments.format == "json"
+    text = clean_json(as_json(entry, events)) if is_json else clean_answer(markdown(entry, events))
     content = text.encode("utf-8", "backslashreplace")
     if arguments.output is None:
         _write(content)

@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     editor = EDITORS.get(name.lower())
     if editor is None:
-        print(f'crow: unknown editor "{name}"; known are {", ".join(EDITORS)}', file=sys.stderr)
+        print(f'crow: unknown editor "{one_line(name)}"; known are {", ".join(EDITORS)}', file=sys.stderr)
         return 2
     how = launch(os.environ)
     if not arguments.write:

@@ -12,6 +12,7 @@ from crow.errors import ModelError, ModelRejected, ReplyBroken
 from crow.model.endpoint import Endpoint
 from crow.model.error_kinds import from_status, names_overflow, overflow
 from crow.model.sse import WHOLE, ServerEvent
+from crow.visible import made_visible
 
 LONGEST = 64 * 1024
 """Bytes of an answer in which a complaint is looked for."""
@@ -164,7 +165,7 @@ def _words(page: str) -> str:
 
 
 def shortened(text: str, scrub: Scrub, longest: int = LONGEST_QUOTE) -> str:
-    text = " ".join(scrub(text).split())
+    text = made_visible(" ".join(scrub(text).split()))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

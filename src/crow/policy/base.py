@@ -8,6 +8,7 @@ import msgspec
 
 from crow.actions import Deed
 from crow.config.settings import Mode, PermissionRule
+from crow.visible import code, one_line
 
 T = TypeVar("T")
 Where = Literal["session", "project"]
@@ -74,9 +75,9 @@ class KnownRule(msgspec.Struct, frozen=True):
 def said(rule: PermissionRule) -> str:
     """What a rule is about, in as few words as it takes."""
     if rule.command is not None:
-        return f"{rule.tool}: `{rule.command}`"
+        return f"{rule.tool}: {code(rule.command)}"
     detail = rule.path if rule.path is not None else rule.host
-    return rule.tool if detail is None else f"{rule.tool}: {detail}"
+    return rule.tool if detail is None else f"{rule.tool}: {one_line(detail)}"
 
 
 class Policy(Protocol):

@@ -27,6 +27,7 @@ from crow.policy.programs import (
 from crow.policy.repositories import why_repository_untrusted
 from crow.policy.submodules import why_submodule_untrusted
 from crow.policy.wildcard import is_known, is_same_anywhere, why_not_inert, why_not_listed, why_not_plain
+from crow.visible import code
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
@@ -72,14 +73,14 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     if obeyed is not None and (reason := _obeys_another_folder(words, obeyed, context)):
         return reason
     if context.folders != [context.execution.roots[0]] and (word := _means_another(pattern, context.folders)):
-        return f"`{word}` is something else in another folder"
+        return f"{code(word)} is something else in another folder"
     if not pattern.open:
         return None
     first = len(pattern.words)
     if reason := _leaves_program_open(words, first) or _why_star_does_not_cover(words, first, context.folders):
         return reason
     if context.brings_files and (word := opened_word(words, max(first, 1), context.folders[0])):
-        return f"`{word}` may be something else once `{context.brings_files}` has run"
+        return f"{code(word)} may be something else once {code(context.brings_files)} has run"
     for word in words[max(first, 1) :]:
         if reason := why_path_forbidden(word, context.execution, context.folders, context.budget, obeyed):
             return reason
@@ -126,7 +127,7 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
     """
     for folder in context.folders:
         if folder not in roots:
-            return f"`{program(words[0])}` obeys what lies in its folder, and this is not the workspace's own"
+            return f"{code(program(words[0]))} obeys what lies in its folder, and this is not the workspace's own"
         if why := why_repository_untrusted(folder, context.execution.roots):
             return why
         if (program(words[0]) == "git" or "git" in words) and (why := _obeys_submodule(words, folder, context)):
@@ -166,11 +167,13 @@ def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
         name = program(words[start])
         is_phrase = (name, *words[start + 1 : start + 2]) in EXACT_PHRASES or _runs_later_words(words[start:])
         if name in EXACT_ONLY or is_phrase:
-            return f"`{name}` runs, reads or writes what words or files say, so that only a rule without `*` covers it"
+            return (
+                f"{code(name)} runs, reads or writes what words or files say, so that only a rule without `*` covers it"
+            )
         length = _chooses(words[start:])
         if length and not _spells_choice(words[start + length : max(first, start + length)], name):
             chooser = " ".join(words[start : start + length])
-            return f"`{chooser}` runs what the next word names, and the rule does not spell it out"
+            return f"{code(chooser)} runs what the next word names, and the rule does not spell it out"
         if not length or _runs_script(words[start:], length):
             return None
         start += length + (words[start + length] == "-m")

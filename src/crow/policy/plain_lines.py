@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from crow.policy.base import names
-from crow.visible import is_plainly_seen
+from crow.visible import code, is_plainly_seen
 
 LONGEST_LINE = 10_000
 """Bytes. No line of this kind that a person wants to approve for ever is longer."""
@@ -96,7 +96,7 @@ def _check_name(name: str) -> None:
     if not name.isascii() or not name.isprintable() or not name or " " in name:
         raise NotPlain("a command whose name is not plain ASCII")
     if name in _RESERVED:
-        raise NotPlain(f"the shell's own word `{name}`")
+        raise NotPlain(f"the shell's own word {code(name)}")
     if _ASSIGNMENT.match(name):
         raise NotPlain("a variable that is set")
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from crow.paths import is_inside
 from crow.policy.base import names
+from crow.visible import code
 
 DEEPEST = 100
 """Folders of a path that are looked at; a path with more is taken for a protected one."""
@@ -71,9 +72,9 @@ def why_repository_untrusted(folder: str, roots: Sequence[str]) -> str | None:
         if os.path.isfile(git):
             return _led_astray(folder, git, roots)
         if os.path.lexists(git):
-            return None if os.path.realpath(git) == git else f"`{git}` is a link"
+            return None if os.path.realpath(git) == git else f"{code(git)} is a link"
         if looks_like_git_directory(folder):
-            return f"`{folder}` is itself a git directory, and git would obey its configuration"
+            return f"{code(folder)} is itself a git directory, and git would obey its configuration"
         if folder == os.path.dirname(folder):
             return None
         folder = os.path.dirname(folder)
@@ -83,10 +84,10 @@ def _led_astray(folder: str, git: str, roots: Sequence[str]) -> str | None:
     """A `.git` file, as worktrees and submodules have one, may lead out of the workspace, or to a real `.git`."""
     target = target_of_git_file(folder, git)
     if target is None:
-        return f"`{git}` cannot be read"
+        return f"{code(git)} cannot be read"
     if ".git" in target.split("/") or not any(is_inside(target, root) for root in roots):
         return None
-    return f"`{git}` leads to another folder of the workspace"
+    return f"{code(git)} leads to another folder of the workspace"
 
 
 def target_of_git_file(folder: str, git: str) -> str | None:

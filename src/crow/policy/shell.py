@@ -31,6 +31,7 @@ from crow.policy.programs import (
     program,
 )
 from crow.policy.wildcard import is_known
+from crow.visible import code
 
 
 class NotCovered(Exception):
@@ -110,7 +111,7 @@ def _check_beside(line: str, patterns: Sequence[CommandPattern], execution: Exec
         try:
             _coverage(commands, patterns, execution, (line,))
         except NotCovered as found:
-            raise NotCovered(f"`{other}` still runs. {found}") from None
+            raise NotCovered(f"{code(other)} still runs. {found}") from None
 
 
 def _pipelines(commands: Sequence[PlainCommand]) -> Iterator[list[PlainCommand]]:
@@ -136,7 +137,7 @@ def _covering(
             found = "it may do what it is given to read, and rules are about its words alone"
         if pattern.begins(command.words):
             reason = found
-    raise NotCovered(f"`{name}` is not covered: {reason}.")
+    raise NotCovered(f"{code(name)} is not covered: {reason}.")
 
 
 def _check_inputs(command: PlainCommand, context: CommandContext) -> None:

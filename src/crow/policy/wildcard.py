@@ -15,6 +15,7 @@ import msgspec
 from crow.policy.base import names
 from crow.policy.option_table import TABLE, Covered
 from crow.policy.programs import EXACT_PHRASES, HARMLESS, SUBCOMMANDS, program
+from crow.visible import code
 
 _SED_SCRIPT = re.compile(
     r"(?:(?:\d+|\$|/[^/\\\n]*/)(?:,(?:\+?\d+|\$|/[^/\\\n]*/))?)?"
@@ -142,14 +143,14 @@ def is_same_anywhere(words: tuple[str, ...]) -> bool:
 def why_not_inert(words: tuple[str, ...], first: int) -> str | None:
     """Why a program that may put the words from `first` on into a shell line is not given them unasked."""
     word = next((word for word in words[max(first, 1) :] if not _INERT.fullmatch(word)), None)
-    return f"`{word}` could mean something to the shell that runs a script" if word is not None else None
+    return f"{code(word)} could mean something to the shell that runs a script" if word is not None else None
 
 
 def why_not_plain(words: tuple[str, ...], first: int) -> str | None:
     """Why a program of which nothing is known, a script perhaps, is not given the words from `first` on unasked."""
     word = next((word for word in words[max(first, 1) :] if _SETTING.match(word)), None)
     if word is not None:
-        return f"`{word}` is an option or a setting, and those of `{program(words[0])}` are not known"
+        return f"{code(word)} is an option or a setting, and those of {code(program(words[0]))} are not known"
     return why_not_inert(words, first)
 
 
@@ -164,21 +165,23 @@ def why_not_listed(words: tuple[str, ...], first: int, folders: Sequence[str] = 
     if name in _WITH_SUBCOMMANDS:
         at = _subcommand(words)
         if word := next((word for word in words[1:at] if not entry.has_option(word)), None):
-            return f"`{word}` stands before the sub-command of `{name}`, so that only a rule without `*` covers it"
+            return (
+                f"{code(word)} stands before the sub-command of {code(name)}, so that only a rule without `*` covers it"
+            )
         if at == len(words):
             return None
         listed = _listed(name, words[at])
         if (name, words[at]) in EXACT_PHRASES:
-            return f"only a rule without `*` covers `{name} {words[at]}`"
+            return f"only a rule without `*` covers {code(f'{name} {words[at]}')}"
         if at >= first and (listed is None or listed.entry.spelled):
-            return f"the rule does not spell out `{name} {words[at]}`"
+            return f"the rule does not spell out {code(f'{name} {words[at]}')}"
         if listed is None:
             return why_not_plain(words, first)
         start, entry = at + 1, listed
     if entry.entry.shell_words and (reason := why_not_inert(words, first)):
         return reason
     word = _unlisted(entry, words, max(first, start), start, folders)
-    return f"`{word}` is not among the words of `{name}` that a `*` stands for" if word is not None else None
+    return f"{code(word)} is not among the words of {code(name)} that a `*` stands for" if word is not None else None
 
 
 def _unlisted(listed: _Compiled, words: tuple[str, ...], first: int, start: int, folders: Sequence[str]) -> str | None:

@@ -135,7 +135,7 @@ class LeavePlan:
 
     def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         plan = arguments.get("plan")
-        return TextBlock(plan, prose=True) if isinstance(plan, str) else None
+        return TextBlock(prose(plan), prose=True) if isinstance(plan, str) else None
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "LeavePlanAction":
         if self._mode() != "plan":

@@ -16,7 +16,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, BadArguments
-from crow.visible import one_line
+from crow.visible import one_line, prose
 from crow.workspace.base import Workspace
 
 LONGEST_NAME = 60
@@ -93,7 +93,7 @@ class Task:
 
     def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         prompt = arguments.get("prompt")
-        return TextBlock(prompt, prose=True) if isinstance(prompt, str) else None
+        return TextBlock(prose(prompt), prose=True) if isinstance(prompt, str) else None
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "TaskAction":
         arguments, _ = _reader.read(call)
