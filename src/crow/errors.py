@@ -12,6 +12,7 @@ CrowError                      a sentence for a person, and what to do about it
 │   └── SessionElsewhere       it lives in another process, which can be attached to
 ├── TurnRunning                a turn of it is running here, and a session has only one at a time
 ├── NothingToSteer             no turn runs that would take a message now
+├── NotTrusted                 the client may only watch the session, until its person has typed a code
 ├── OptionUnknown              there is no such option of a session, or it has no such value
 ├── BadCursor                  a place in a list that we never gave out
 ├── WebError                   a page or a search service cannot be used, said in words
@@ -103,6 +104,10 @@ class TurnRunning(CrowError):
 
 
 class NothingToSteer(CrowError):
+    pass
+
+
+class NotTrusted(CrowError):
     pass
 
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterator
@@ -294,26 +293,6 @@ def test_a_second_signal_ends_an_owner_that_would_finish(editors):
 
 
 # --- who gets in, and where
-
-
-def test_a_command_of_the_session_cannot_answer_its_own_question(editors, tmp_path):
-    attempt = """
-        import glob, json, os, socket, sys
-        token = os.path.basename(glob.glob(sys.argv[1] + "/owners/*")[0])
-        at = open(sys.argv[1] + "/owners/" + token).read().splitlines()[1].split(" ", 2)[2]
-        peer = socket.socket(socket.AF_UNIX)
-        peer.connect(at)
-        peer.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\\n')
-        print(peer.makefile().readline())
-    """
-    program = tmp_path / "attempt.py"
-    program.write_text(textwrap.dedent(attempt))
-    command = f"setsid --wait {sys.executable} {program} {tmp_path / 'home'}"
-    crow = editors.start("editor", reply(run(command)) + DONE, permit=once)
-    crow.new_session()
-    crow.prompt("try it")
-    assert "cannot attach" in str(crow.the_call()["content"])
-    crow.close()
 
 
 def test_a_long_home_is_no_hindrance(tmp_path):
@@ -620,6 +599,7 @@ def test_owners_that_are_killed_at_any_moment_lose_nothing_and_say_nothing_twice
         eventually(lambda: not any(map(lives, below)), "nothing is left of the owner")  # noqa: B023 -- called at once
         crowd = [*rest, editors.start(f"e{number + 3}", **options)]
         crowd[-1].load_session(session)
+        crowd[-1].take_part(*rest)
         stored = seen_by(crowd[-1], session)
         for editor in rest:
             seen = seen_by(editor, session)

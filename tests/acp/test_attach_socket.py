@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,17 +75,25 @@ os.setuid(65534)
 class Agent:
     """What is behind the socket: it knows `initialize` and nothing else."""
 
-    def __init__(self, on_initialize: OnInitialize) -> None:
+    def __init__(self, on_initialize: OnInitialize, is_trusted: bool) -> None:
         self._on_initialize = on_initialize
+        self._is_trusted = is_trusted
 
     def connect(self, reader: int, writer: int) -> Connection:
         return Connection(reader, writer, {"initialize": Route(wire.InitializeRequest, self._initialize)}, {})
 
     def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> Any:
-        return {"welcome": self._on_initialize(request)}
+        return {"welcome": self._on_initialize(request), "trusted": self._is_trusted}
 
     async def close(self) -> None:
         pass
+
+
+def always(answer: bool) -> Callable[[], Coroutine[Any, Any, bool]]:
+    async def give() -> bool:
+        return answer
+
+    return give
 
 
 def with_socket(folder: Path, talk: Callable[[AttachSocket], Coroutine[Any, Any, None]]) -> None:
@@ -94,7 +101,7 @@ def with_socket(folder: Path, talk: Callable[[AttachSocket], Coroutine[Any, Any,
 
     async def run() -> None:
         async with timeout(DEADLINE):
-            attach = AttachSocket(str(folder / "run" / "1-token"), Agent)
+            attach = AttachSocket(str(folder / "run" / "1-token"), Agent, always(True))
             try:
                 await talk(attach)
             finally:
@@ -107,6 +114,12 @@ async def told(answers: Path) -> str:
     while not answers.exists():  # noqa: ASYNC110 -- it is another process that makes it
         await asyncio.sleep(0.01)
     return answers.read_text()
+
+
+async def written(path: Path) -> str:
+    while not (path.exists() and path.read_text().endswith("\n")):  # noqa: ASYNC110 -- as above
+        await asyncio.sleep(0.01)
+    return path.read_text()
 
 
 async def start(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
@@ -126,70 +139,48 @@ def test_another_program_of_the_same_person_may_attach(tmp_path, program):
     with_socket(tmp_path, talk)
 
 
-@pytest.mark.parametrize("program", [PEER, IN_BACKGROUND % PEER], ids=["itself", "in the background"])
-@pytest.mark.parametrize("environ", [{MARK: "m"}, {}], ids=["marked", "without its mark"])
-def test_a_command_that_crow_runs_is_refused(tmp_path, program, environ):
+def test_whoever_comes_when_newcomers_are_not_trusted_is_served_as_one_who_is_not(tmp_path):
     async def talk(attach: AttachSocket) -> None:
-        with (tmp_path / "output").open("wb") as output:
-            arguments = [sys.executable, "-c", program, attach._path, str(tmp_path / "answer")]
-            request = supervisor.Request(
-                os.fsencode(os.path.realpath(tmp_path)),
-                [os.fsencode(word) for word in arguments],
-                [f"{name}={value}".encode() for name, value in environ.items()],
-            )
+        for is_trusted in (True, False):
+            attach._trusts_newcomers = always(is_trusted)
+            await start([PEER, attach._path, str(tmp_path / f"{is_trusted}")])
+            assert json.loads(await told(tmp_path / f"{is_trusted}"))["result"]["trusted"] is is_trusted
+
+    with_socket(tmp_path, talk)
+
+
+# --- which processes are commands
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["", "of an older Crow"])
+@pytest.mark.parametrize("program", ["%s", IN_BACKGROUND], ids=["itself", "in the background"])
+def test_all_below_a_fork_server_is_a_command(tmp_path, monkeypatch, program, older):
+    """However it hides, as long as its supervisor lives. In an older Crow the file of the fork server has another
+    name."""
+    if older:
+        file = tmp_path / "crow" / "workspace" / "keeper.py"
+        file.parent.mkdir(parents=True)
+        shutil.copy(supervisor.__file__, file)
+        monkeypatch.setattr(supervisor, "__file__", str(file))
+    says = (
+        program % "import os, sys\nwith open(sys.argv[1], 'w') as file:\n    file.write(f'{os.getpid()}\\n')\ninput()"
+    )
+
+    async def run() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs, (tmp_path / "output").open("wb") as output:
+            arguments = [sys.executable, "-c", says, str(tmp_path / "process")]
+            words = [os.fsencode(word) for word in arguments]
+            request = supervisor.Request(os.fsencode(os.path.realpath(tmp_path)), words, [])
             commands = ForkServer()
-            command = await commands.run(request, output.fileno())
-            said = await told(tmp_path / "answer")
-            assert json.loads(said)["error"]["message"] == attach_socket.COMMANDS_REFUSED, (
-                tmp_path / "output"
-            ).read_text()
+            command = await commands.run(request, output.fileno(), theirs.fileno(), output.fileno())
+            found = await written(tmp_path / "process")
+            assert is_command(int(found))
             await command.end()
             command.close()
             await commands.close()
 
-    with_socket(tmp_path, talk)
-
-
-def test_a_command_of_an_older_crow_is_refused(tmp_path, monkeypatch):
-    """There the file of the fork server has another name."""
-    older = tmp_path / "crow" / "workspace" / "keeper.py"
-    older.parent.mkdir(parents=True)
-    shutil.copy(supervisor.__file__, older)
-    monkeypatch.setattr(supervisor, "__file__", str(older))
-    test_a_command_that_crow_runs_is_refused(tmp_path, PEER, {})
-
-
-def test_a_command_in_a_clients_terminal_is_refused_by_its_mark(tmp_path):
-    async def talk(attach: AttachSocket) -> None:
-        await start([IN_BACKGROUND % PEER, attach._path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
-        assert json.loads(await told(tmp_path / "answer"))["error"]["message"] == attach_socket.COMMANDS_REFUSED
-
-    with_socket(tmp_path, talk)
-
-
-def test_what_a_marked_process_starts_is_refused_even_if_nobody_can_read_its_own_mark(tmp_path):
-    """A Crow lets nobody look into its environment; its parent's tells enough."""
-    starts = f"""
-        import subprocess, sys
-        subprocess.run([sys.executable, "-c", {PEER!r}, *sys.argv[1:]], env={{}})
-    """
-
-    async def talk(attach: AttachSocket) -> None:
-        await start([textwrap.dedent(starts), attach._path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
-        assert json.loads(await told(tmp_path / "answer"))["error"]["message"] == attach_socket.COMMANDS_REFUSED
-
-    with_socket(tmp_path, talk)
-
-
-def test_a_relay_that_says_that_a_command_runs_it_is_refused(tmp_path):
-    async def talk(attach: AttachSocket) -> None:
-        reader, writer = await asyncio.open_unix_connection(attach._path)
-        params = {"protocolVersion": 1, "_meta": {"crow": {"attach": 1, "mark": "0123"}}}
-        writer.write(json.dumps({**INITIALIZE, "params": params}).encode() + b"\n")
-        assert json.loads(await reader.readline())["error"]["message"] == attach_socket.COMMANDS_REFUSED
-        writer.close()
-
-    with_socket(tmp_path, talk)
+    asyncio.run(run())
 
 
 def test_what_a_crow_itself_comes_from_does_not_count(tmp_path):

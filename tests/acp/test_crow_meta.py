@@ -8,7 +8,7 @@ import pytest
 from crow.acp import crow_meta, wire
 from crow.acp.wire import ClientFacts, LoadFacts, OpenedFacts, PromptRequestFacts, SeenTurn
 
-SAID = ClientFacts(attach=1, version="2.0", process=7, mark="ab", state=True)
+SAID = ClientFacts(attach=1, version="2.0", process=7, state=True)
 
 
 def test_what_is_written_is_read():
@@ -17,9 +17,7 @@ def test_what_is_written_is_read():
 
 
 def test_keys_are_as_everywhere_in_the_protocol():
-    assert crow_meta.written(SAID) == {
-        "crow": {"attach": 1, "version": "2.0", "process": 7, "mark": "ab", "state": True}
-    }
+    assert crow_meta.written(SAID) == {"crow": {"attach": 1, "version": "2.0", "process": 7, "state": True}}
     said = {"crow": {"leftOver": [{"messageId": "t1-s1", "text": "Use tabs."}]}}
     assert crow_meta.read(OpenedFacts, said).left_over == [wire.LeftOverMessage(message_id="t1-s1", text="Use tabs.")]
 
@@ -28,7 +26,7 @@ def test_who_has_nothing_to_say_writes_nothing():
     assert crow_meta.written(ClientFacts()) is None
 
 
-@pytest.mark.parametrize("field", ["attach", "version", "process", "mark", "state"])
+@pytest.mark.parametrize("field", ["attach", "version", "process", "state"])
 @pytest.mark.parametrize("value", [None, {}, [], -1.5])
 def test_a_field_of_a_wrong_type_loses_only_itself(field: str, value: Any):
     said = {**msgspec.to_builtins(SAID), field: value, "unknown": value}

@@ -114,6 +114,7 @@ OURS_ALONE = {
     "OpenedFacts": "what an owner says to a relay of a session",
     "OpenedMeta": "where that stands",
     "RelayFacts": "what two processes say of each other",
+    "TrustedNotification": "an extension between processes: a client may take part in a session",
     "ReleasedNotification": "an extension between processes: a session goes on elsewhere",
     "SeenTurn": "a turn that the client of a relay has seen",
     "TurnEnd": "an extension: how a turn ended that others watch",

@@ -329,6 +329,7 @@ def test_a_command_in_one_clients_terminal_is_text_elsewhere_and_ends_with_that_
     browser = editors.start("browser", permit=once)
     browser.load_session(session)
     assert browser.the_call()["status"] == "in_progress"
+    browser.take_part(zed)
     zed.kill()
     browser.wait_for_text("Done.")
     first, second = browser.tool_calls().values()

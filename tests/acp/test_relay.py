@@ -77,6 +77,10 @@ class Lines:
         return message
 
 
+async def trusts_all() -> bool:
+    return True
+
+
 class Owner:
     """A process with sessions, as far as the relay can see: each method does what the test says."""
 
@@ -86,10 +90,10 @@ class Owner:
         self.connections: list[Connection] = []
         self.answers: dict[str, Callable[[Json, PendingRequest], Any]] = {}
         self.notified = asyncio.Event()
-        self._socket = AttachSocket(str(stage.runtime / name), self._serve)
+        self._socket = AttachSocket(str(stage.runtime / name), self._serve, trusts_all)
         self.there = SessionElsewhere(self.token, "1", str(stage.runtime / name))
 
-    def _serve(self, on_initialize: OnInitialize) -> "Owner._Agent":
+    def _serve(self, on_initialize: OnInitialize, is_trusted: bool) -> "Owner._Agent":
         return Owner._Agent(self, on_initialize)
 
     async def close(self) -> None:
@@ -169,7 +173,7 @@ class Stage:
             {"session/load": Route(msgspec.Raw, self._load), "session/list": Route(dict, lambda *_: {"here": True})},
             {},
         )
-        self.relay = Relay(self.agent, json.dumps(HELLO).encode(), self._take_over)
+        self.relay = Relay(self.agent, json.dumps(HELLO).encode(), self._take_over, {})
         self._serving = asyncio.ensure_future(self.agent.run())
         self.editor = await Lines(theirs).open()
 

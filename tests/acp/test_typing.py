@@ -195,6 +195,7 @@ def test_who_joins_is_told_what_can_be_typed_into_and_may_type(tmp_path: Path):
         late.load_session(session)
         late.wait_until(lambda: "'input': 'open'" in str(late.updates), "the open input")
         wait_for(late, "name? ")
+        late.take_part(owner)
         type_in(late, "Grace\r").answer()
         turn.answer()
         wait_for(page, "hello Grace")

@@ -1,5 +1,6 @@
 """`crow chat` beside other clients on the same session: their turns, their answers, and who leaves."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,13 @@ def test_what_a_watcher_said_into_a_turn_that_is_stopped_waits_at_the_watcher(tm
     with chat(tmp_path, "--mode", "auto", "wait for it", status="auto · play/it") as first:
         first.wait_until(" sleep 3600")
         with chat(tmp_path, "--continue", status="crow-chat is at work", program=crow) as second:
+            second.wait_until("You only watch this session.")
+            first.wait_until("type this code there")
+            code = re.findall(r"\b[A-Z2-9]{4}-[A-Z2-9]{4}\b", first.text)[-1]
+            second.type(code)
+            second.press("enter")
+            second.press("enter")
+            second.wait_until("From now on you take part in this session.")
             for said in ("use tabs", "see @nest.py"):
                 second.type(said)
                 second.press("enter")

@@ -30,6 +30,7 @@ from tests.support.web import (
     serving,
     upgrade,
 )
+from tests.support.window import Window
 
 SCRIPT = reply(say("I change it."), edit("a.txt", "one", "two")) + DONE
 
@@ -450,8 +451,35 @@ def test_a_command_that_crow_runs_gets_no_link(tmp_path: Path):
         page.reply(page.wait_for_question(), chose("once"))
         page.answer(turn)
         said = json.dumps(page.received)
-        assert "cannot attach" in said
+        assert "has no terminal to show a link in" in said
         assert "#link=" not in said
+
+
+def test_once_commands_have_run_links_and_tokens_are_shown_in_its_own_terminal_alone(tmp_path: Path):
+    """Whoever asks for one may be such a command, however it hides."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "commands-have-run").touch()
+    program = tmp_path / "crow.py"
+    program.write_text(crow_with_page(tmp_path)[-1])
+    variables = {"CROW_HOME": str(tmp_path / "home"), "XDG_RUNTIME_DIR": ""}
+    with Window(tmp_path, "web", program=str(program), columns=200, **variables) as terminal:
+        terminal.wait_until("#link=")
+
+        def beside(*arguments: str) -> str:
+            done = subprocess.run(
+                [*warm(CROW), "web", *arguments],
+                env=clean_environment(tmp_path / "home", tmp_path),
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )  # fmt: skip
+            return done.stdout
+
+        said = beside()
+        assert f"a new link is shown in the terminal of that crow web (process {terminal.process.pid})" in said
+        assert "#link=" not in said
+        terminal.wait_until("A link was asked for: http://")
+        assert "a moment ago" in beside("--token")
+        assert terminal.text.count("#link=") == 2
+        assert "A token" not in terminal.text
 
 
 # --- behind a proxy, and in a browser

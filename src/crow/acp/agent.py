@@ -8,9 +8,9 @@ import asyncio
 import gc
 import importlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -57,6 +57,13 @@ EXTENSIONS = (
 """The requests that are Crow's own. Their parameters' types are loaded with the first that comes."""
 
 
+class AttachedRoute(NamedTuple):
+    """A method that other processes may use on this one's socket. What handles it is told whether they are trusted."""
+
+    params: type[Any]
+    handle: Callable[[Any, bool], object]
+
+
 class LazyHost:
     """The host of a process, made when the first of its connections needs it: nearly all of Crow is behind it."""
 
@@ -67,7 +74,7 @@ class LazyHost:
         """Whether new sessions may live in a `crow web` that runs."""
         self.outlives_clients = False
         """Whether sessions go on without a client."""
-        self.attached_routes: Mapping[str, Route] = {}
+        self.attached_routes: Mapping[str, AttachedRoute] = {}
         """What else other processes may ask for, on this one's socket."""
         self._host: Host | None = None
         self._has_pool = False
@@ -81,8 +88,8 @@ class LazyHost:
             self._host.uses_web = self.uses_web
         return self._host
 
-    def _serve_attached(self, on_initialize: "OnInitialize") -> "Agent":
-        return Agent(self, on_initialize, self.attached_routes)
+    def _serve_attached(self, on_initialize: "OnInitialize", is_trusted: bool) -> "Agent":
+        return Agent(self, on_initialize, self.attached_routes, is_trusted=is_trusted)
 
     def use_pool(self) -> None:
         """Gives the event loop threads that it can do without."""
@@ -116,10 +123,14 @@ class Agent:
         self,
         host: LazyHost,
         on_initialize: "OnInitialize" = lambda _: msgspec.UNSET,
-        routes: Mapping[str, Route] | None = None,
+        routes: Mapping[str, AttachedRoute] | None = None,
+        *,
+        is_trusted: bool = True,
     ) -> None:
         """`on_initialize` gives the `_meta.crow` of the answer to `initialize`, or raises the error to answer with.
-        `routes` are further requests that are served, if this is the agent of another process."""
+        `routes` are further requests that are served, if this is the agent of another process. A client that is not
+        trusted watches sessions only."""
+        self._is_trusted = is_trusted
         self._is_attached = routes is not None
         self._routes = routes or {}
         self._environ = host.environ
@@ -148,7 +159,8 @@ class Agent:
             requests[method] = Route(params, partial(self._serve_session, method))
         for method in EXTENSIONS:
             requests[method] = Route(msgspec.Raw, partial(self._serve_extension, method))
-        requests.update(self._routes)
+        for method, route in self._routes.items():
+            requests[method] = Route(route.params, partial(self._serve_attached, route))
         notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
         return self._connection
@@ -258,6 +270,10 @@ class Agent:
     def _serve_extension(self, method: str, params: msgspec.Raw, pending: PendingRequest) -> object:
         return self._get_sessions().extensions.answer(method, params)
 
+    def _serve_attached(self, route: "AttachedRoute", request: object, pending: PendingRequest) -> object:
+        self._initialized()
+        return route.handle(request, self._is_trusted)
+
     def _cancel(self, notification: wire.CancelNotification) -> None:
         if self._sessions is not None:
             self._sessions.cancel(notification.session_id)
@@ -270,7 +286,13 @@ class Agent:
             if self._connection is None:
                 raise RuntimeError("the agent serves no connection yet")
             self._sessions = Sessions(
-                self._host.get(), self._setup, self._connection, client, self._initialize_params, self._environ
+                self._host.get(),
+                self._setup,
+                self._connection,
+                client,
+                self._initialize_params,
+                self._environ,
+                is_trusted=self._is_trusted,
             )
         return self._sessions
 

@@ -2,9 +2,8 @@
 time.
 
 What comes through it is the protocol, served by an agent like the one on standard input. It lies in a folder that
-nobody else can enter. A peer must be the same user's, and none of the commands that a Crow runs: such a command could
-answer the question whether it may run. Nothing of this keeps out a program that means harm and has the person's
-rights, which has other ways.
+nobody else can enter. A peer must be the same user's. It may be a command that a Crow runs, which could answer the
+question whether it may run: so who comes after the first command is not trusted, see `Face.code`.
 """
 
 import asyncio
@@ -12,18 +11,15 @@ import contextlib
 import logging
 import os
 import socket
-import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from crow import __version__
 from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.acp.ownership import AttachedAgent, OnInitialize
-from crow.disk import Disk
-from crow.errors import FileSystemSilent
+from crow.acp.owner_link import peer_of
+from crow.acp.ownership import ServeAttached
 from crow.timeouts import timeout
 from crow.visible import one_line
-from crow.workspace.processes import is_another_mark, is_command
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +40,14 @@ NO_DESCRIPTORS = 1.0
 
 
 class AttachSocket:
-    """`serve` makes the agent of a connection, which calls the function that it is given with its `initialize`."""
+    """`serve` makes the agent of a connection, which calls the function that it is given with its `initialize`.
+    `trusts_newcomers`: whether who connects now is trusted."""
 
-    def __init__(self, path: str, serve: Callable[[OnInitialize], AttachedAgent]) -> None:
+    def __init__(self, path: str, serve: ServeAttached, trusts_newcomers: Callable[[], Awaitable[bool]]) -> None:
         """Listens at the path, which lies in a folder that is this user's alone. OSError if that cannot be done."""
         self._serve = serve
+        self._trusts_newcomers = trusts_newcomers
         self._loop = asyncio.get_running_loop()
-        self._proc = Disk("/proc")
         self._strangers: dict[asyncio.Task[None], None] = {}
         self._attached: set[asyncio.Task[None]] = set()
         self._listens = False
@@ -115,9 +112,9 @@ class AttachSocket:
     async def _admit(self, peer: socket.socket) -> None:
         with peer:
             try:
-                refusal = await self._why_refused(peer)
+                refusal = self._why_refused(peer)
                 if not refusal:
-                    await self._talk(peer)
+                    await self._talk(peer, is_trusted=await self._trusts_newcomers())
                     return
                 logger.warning("a connection was refused: %s", refusal)
                 with contextlib.suppress(OSError):  # it did not wait for the reason
@@ -136,22 +133,16 @@ class AttachSocket:
                 while await self._loop.sock_recv(peer, 64 * 1024):
                     pass
 
-    async def _why_refused(self, peer: socket.socket) -> str:
-        process, user = _credentials(peer)
-        if user != os.geteuid():
+    def _why_refused(self, peer: socket.socket) -> str:
+        if peer_of(peer)[1] != os.geteuid():
             return "Only programs of the same user can attach."
         if len(self._attached) >= MOST_ATTACHED:
             return f"{MOST_ATTACHED} programs are attached to this Crow (process {os.getpid()}) already."
-        try:
-            # Beside the event loop: what is read belongs to the peer, which may be able to make it hang.
-            refused = await self._proc.run(lambda: is_command(process), INITIALIZE_TIMEOUT)
-        except FileSystemSilent:
-            refused = True
-        return COMMANDS_REFUSED if refused else ""
+        return ""
 
     # --- a connection
 
-    async def _talk(self, peer: socket.socket) -> None:
+    async def _talk(self, peer: socket.socket, *, is_trusted: bool) -> None:
         task = asyncio.current_task()
 
         def drop() -> None:
@@ -168,7 +159,7 @@ class AttachSocket:
             connection.limit_lines(wire.LONGEST_RELAYED_LINE)
             return answer
 
-        agent = self._serve(on_initialize)
+        agent = self._serve(on_initialize, is_trusted)
         connection = agent.connect(peer.fileno(), peer.fileno())
         connection.limit_lines(LONGEST_INITIALIZE)
         try:
@@ -180,9 +171,6 @@ class AttachSocket:
                 async with timeout(CLOSE_TIMEOUT):
                     await connection.flushed()
             await connection.close()
-
-
-COMMANDS_REFUSED = "A command that a Crow runs, or whatever it starts, cannot attach to a session."
 
 
 def _relay_facts(meta: object) -> wire.RelayFacts:
@@ -197,8 +185,6 @@ def _relay_facts(meta: object) -> wire.RelayFacts:
             f"{one_line(facts.version, 40)} cannot attach: restart the program that it belongs to."
         )
         raise RpcError(ErrorCode.INVALID_REQUEST, said)
-    if is_another_mark(facts.mark):
-        raise RpcError(ErrorCode.INVALID_REQUEST, COMMANDS_REFUSED)
     return wire.RelayFacts(attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid())
 
 
@@ -213,14 +199,6 @@ def _listener_at(path: str) -> socket.socket:
         listener.close()
         raise
     return listener
-
-
-def _credentials(peer: socket.socket) -> tuple[int, int]:
-    """The process and the user at the other end, as the system knows them from the moment of the connection."""
-    process, user, _ = struct.unpack(
-        "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    )
-    return process, user
 
 
 def remove_dead_sockets(folder: str) -> None:

@@ -53,12 +53,16 @@ from crow.workspace.project_files import ProjectFiles
 
 
 class Extensions:
-    """`find` gives the connection's place in a session; RpcError if it has none."""
+    """`find` gives the connection's place in a session; RpcError if it has none. `find_trusted` also where the client
+    may watch only."""
 
-    def __init__(self, host: Host, connection: Connection, find: Callable[[str], Seat]) -> None:
+    def __init__(
+        self, host: Host, connection: Connection, find: Callable[[str], Seat], find_trusted: Callable[[str], Seat]
+    ) -> None:
         self._host = host
         self._connection = connection
         self._find = find
+        self._find_trusted = find_trusted
         self._unsent_rows: dict[str, InboxRow] = {}
         """The rows of the inbox that the client has still to be sent, by session."""
         self._sending: asyncio.Task[None] | None = None
@@ -205,14 +209,14 @@ class Extensions:
         return Empty()
 
     def _open_input(self, request: OpenInputRequest) -> Empty:
-        seat = self._find(request.session_id)
+        seat = self._find_trusted(request.session_id)
         if request.open and not seat.face.known.can_type:
             raise invalid_params("`open`: this client has not said `_meta.crow.typing` in `initialize`")
         seat.session.faces.commands.is_input_open = request.open
         return Empty()
 
     def _typed_into(self, request: CommandRequest) -> OwnTerminal:
-        terminal = self._find(request.session_id).session.terminals.typed_into(request.tool_call_id)
+        terminal = self._find_trusted(request.session_id).session.terminals.typed_into(request.tool_call_id)
         if terminal is None:
             raise invalid_params(f"`toolCallId`: the call {request.tool_call_id[:100]!r} has no command to type into")
         return terminal

@@ -10,18 +10,22 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from crow.acp import wire
 from crow.acp.capabilities import Capabilities, SessionGround
-from crow.acp.ownership import AttachedAgent, OnInitialize, Ownership, all_ended
+from crow.acp.ownership import Ownership, ServeAttached, all_ended
 from crow.acp.session_folders import SessionFolders
 from crow.acp.session_opening import Loaded, OpeningClient, Seat, SessionOpener
 from crow.acp.unwatched import Unwatched
-from crow.config.home import remove_temporaries
+from crow.config.home import remove_temporaries, write_file
+from crow.disk import Disk
 from crow.errors import (
     BacklogLost,
+    ConfigError,
+    FileSystemSilent,
     SessionBusy,
     SessionElsewhere,
     SessionTaken,
@@ -45,6 +49,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+COMMANDS_HAVE_RUN = "commands-have-run"
+"""A file of Crow's home that is there once a command has run: what that left behind may connect to any Crow."""
+DISK_TIMEOUT = 2.0
+"""Seconds that the disk gets to say whether it is there."""
+
+
+def _note_commands(home: str) -> None:
+    with suppress(ConfigError):
+        write_file(os.path.join(home, COMMANDS_HAVE_RUN), b"")
+
+
 class _LiveSession(NamedTuple):
     session: Session
     ground: SessionGround
@@ -57,7 +72,7 @@ class Host:
         self,
         home: str,
         environ: Mapping[str, str],
-        serve: Callable[[OnInitialize], AttachedAgent] | None = None,
+        serve: ServeAttached | None = None,
         *,
         outlives_clients: bool = False,
     ) -> None:
@@ -72,6 +87,11 @@ class Host:
         """Told of what the sessions do, once somebody wants to know of all of them."""
         self.uses_web = False
         """Whether new sessions may live in a `crow web` that runs."""
+        self.show_at_home: Callable[[str], str] = lambda _: ""
+        """As in `Faces`."""
+        self.session_keys: dict[str, str] = {}
+        """Those of sessions with which this process or its clients are trusted, wherever they live: see `Faces`."""
+        self._commands_have_run = False
         self._unwatched = Unwatched(self._close_unwatched, go_on=outlives_clients)
         self._fork_server = ForkServer()
         self._live: dict[str, _LiveSession] = {}
@@ -97,6 +117,27 @@ class Host:
         """From now on the session lives here."""
         self._live[session.id] = _LiveSession(session, ground)
         session.faces.on_change = lambda: self._tell_inbox(session.id)
+        session.faces.key = self.session_keys.setdefault(session.id, session.faces.key)
+        session.faces.show_at_home = self.show_at_home
+        session.faces.commands.on_begin = self._note_command
+
+    def _note_command(self) -> None:
+        if not self._commands_have_run:
+            self._commands_have_run = True
+            start_thread(partial(_note_commands, self.home), "crow-commands")
+
+    async def trusts_newcomers(self) -> bool:
+        """Whether who connects now can be no command: none has run, neither here nor in another process of this home,
+        as far as that is known."""
+        noted = os.path.join(self.home, COMMANDS_HAVE_RUN)
+        try:
+            return not (
+                self._commands_have_run
+                or self._fork_server.has_run
+                or await Disk(self.home).run(lambda: os.path.exists(noted), DISK_TIMEOUT)
+            )
+        except FileSystemSilent:
+            return False
 
     def _tell_inbox(self, session_id: str) -> None:
         """A session begins or ends to live here, or does something else."""
@@ -136,17 +177,20 @@ class Host:
         *,
         replay: bool,
         seen: Seen | None = None,
+        is_trusted: bool = True,
     ) -> Loaded:
         """Goes on with a session, and joins it if it lives here. `seat` is the place that the connection has in it.
-        SessionElsewhere if it lives in another process.
+        SessionElsewhere if it lives in another process. A client that is not trusted watches one that lives.
 
         `replay`: the client is to be shown all of it first; else, if it has `seen` the session elsewhere, what it has
         missed. Called with the session's lock.
         """
         session_id = request.session_id
         live = self._live.get(session_id)
-        if live is not None and self._is_to_be_joined(live.session, seat):
-            return await self._join(live, request, client.capabilities, seat, replay=replay, seen=seen)
+        if live is not None and (not is_trusted or self._is_to_be_joined(live.session, seat)):
+            return await self._join(
+                live, request, client.capabilities, seat, replay=replay, seen=seen, is_trusted=is_trusted
+            )
         try:
             prepared = await self._opener.prepare(request, client)
         except SetupNeeded:
@@ -192,6 +236,7 @@ class Host:
         *,
         replay: bool,
         seen: Seen | None,
+        is_trusted: bool,
     ) -> Loaded:
         """Called with the session's lock, so that one at a time joins. `seat` is given up for the new one."""
         session, ground = live
@@ -201,6 +246,8 @@ class Host:
             entry = await self._entry_of(session.id, ground)
             await self._folders.check_same(entry.cwd, roots[0])
             sink, face = await self._opener.face(ground, capabilities)
+            if not is_trusted:
+                face.distrust()
             if seat is not None:
                 session.faces.leave(seat.face)
             session.faces.enter(face)

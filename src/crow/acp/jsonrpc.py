@@ -17,6 +17,7 @@ from crow.errors import (
     BadCursor,
     CrowError,
     ModelRefusedKey,
+    NotTrusted,
     OptionUnknown,
     SessionBusy,
     SessionUnknown,
@@ -212,7 +213,7 @@ def _code(error: CrowError) -> ErrorCode:
     match error:
         case SetupNeeded() | ModelRefusedKey():
             return ErrorCode.AUTH_REQUIRED
-        case TurnRunning() | SessionBusy():
+        case TurnRunning() | SessionBusy() | NotTrusted():
             return ErrorCode.INVALID_REQUEST
         case BadCursor() | OptionUnknown():
             return ErrorCode.INVALID_PARAMS

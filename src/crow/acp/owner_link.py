@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import socket
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
@@ -23,7 +24,6 @@ from crow.errors import CrowError, SessionElsewhere
 from crow.store.base import Living
 from crow.store.owners import process_of
 from crow.timeouts import timeout_at
-from crow.workspace.processes import own_mark
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +79,11 @@ class OwnerLink(Connection):
         self.limit_lines(wire.LONGEST_RELAYED_LINE)
         self._input.start()
 
+    @property
+    def process(self) -> int:
+        """The owner's, as the system knows it, and not as anybody says."""
+        return peer_of(self._peer)[0]
+
     async def close(self) -> None:
         self.has_ended = True
         await super().close()
@@ -126,6 +131,13 @@ class OwnerLink(Connection):
         super()._on_end()
 
 
+def peer_of(peer: socket.socket) -> tuple[int, int]:
+    """The process and the user at the other end, as the system knows them from the moment of the connection."""
+    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    process, user, _ = struct.unpack("3i", credentials)
+    return process, user
+
+
 async def connect(there: SessionElsewhere, initialize_params: bytes, user: LinkUser, deadline: float) -> OwnerLink:
     """A link to an owner that has answered `initialize`, which is sent with these parameters.
 
@@ -171,7 +183,6 @@ def _own_facts() -> wire.ClientFacts:
         attach=wire.ATTACH_VERSION,
         version=__version__,
         process=os.getpid(),
-        mark=own_mark(),
         state=True,
         environ=_own_environ(),
     )

@@ -38,6 +38,9 @@ class AttachedAgent(Protocol):
 OnInitialize = Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType]
 """Called with `initialize`: gives what its answer says in `_meta.crow`, or raises RpcError."""
 
+ServeAttached = Callable[[OnInitialize, bool], AttachedAgent]
+"""Makes the agent of a connection; the second says whether its client is trusted from the beginning."""
+
 
 class ReleasableSessions(Protocol):
     """The sessions of this process, as far as handing them over goes."""
@@ -50,6 +53,8 @@ class ReleasableSessions(Protocol):
     def open_close_lock(self, session_id: str) -> asyncio.Lock: ...
 
     async def release(self, session: Session) -> None: ...
+
+    async def trusts_newcomers(self) -> bool: ...
 
 
 class Watcher(Protocol):
@@ -68,7 +73,7 @@ class Watcher(Protocol):
 class Ownership:
     """`serve` makes the agents of connections from other processes; without it there are none."""
 
-    def __init__(self, sessions: ReleasableSessions, serve: Callable[[OnInitialize], AttachedAgent] | None) -> None:
+    def __init__(self, sessions: ReleasableSessions, serve: ServeAttached | None) -> None:
         self._sessions = sessions
         self._serve = serve
         self._socket: Listening | None = None
@@ -95,7 +100,7 @@ class Ownership:
             await asyncio.wait([self._opening])
         return "" if self._socket is None else await self._sessions.store.socket()
 
-    async def _open(self, serve: Callable[[OnInitialize], AttachedAgent]) -> None:
+    async def _open(self, serve: ServeAttached) -> None:
         from crow.acp.attach_socket import AttachSocket, remove_dead_sockets
 
         store = self._sessions.store
@@ -105,7 +110,7 @@ class Ownership:
                 logger.warning("nobody can attach: there is no folder for a socket that is this user's alone")
                 return
             try:
-                self._socket = AttachSocket(path, serve)
+                self._socket = AttachSocket(path, serve, self._sessions.trusts_newcomers)
             except OSError as error:
                 logger.warning("nobody can attach: %s", error)
                 await store.withdraw_socket()

@@ -11,7 +11,7 @@ If an owner ends, whoever was attached goes on: one of them becomes the owner, t
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +26,7 @@ from crow.acp.relayed_session import AskedRequest, RelayedSession, State
 from crow.errors import CrowError, SessionElsewhere
 from crow.lines import FLOOD
 from crow.session.faces.after_takeover import Seen
+from crow.session.faces.faces import proof_for
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Relay:
 
     `initialize_params` are those that the editor sent. `take_over` opens a session here whose owner has ended, with
     the parameters that opened it there, shows what was missed, and gives what a turn that was cut off had not taken
-    in: SessionElsewhere if another process has it.
+    in: SessionElsewhere if another process has it. `keys` has those of sessions whose owners trust this process, by id.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class Relay:
         editor: Connection,
         initialize_params: bytes,
         take_over: Callable[[bytes, Seen], Awaitable[list[wire.LeftOverMessage]]],
+        keys: MutableMapping[str, str],
     ) -> None:
+        self._keys = keys
         self._editor = editor
         self._take_over = take_over
         self._sessions: dict[str, RelayedSession] = {}
@@ -146,12 +149,21 @@ class Relay:
                 self._drop(session)
 
         try:
-            await session.open_at(link, method, msgspec.Raw(session.params), answer, began)
+            await session.open_at(link, method, self._with_proof(session, link), answer, began)
         except (SessionReleased, ConnectionLost):
             session.lose()
             pending.on_cancel = None
             raise
         return ANSWERED
+
+    def _with_proof(self, session: RelayedSession, link: OwnerLink) -> msgspec.Raw:
+        """The parameters that open it, for an owner that has trusted us with it before."""
+        proof = self._proof(session, link)
+        return crow_meta.added(session.params, wire.LoadFacts(proof=proof)) if proof else msgspec.Raw(session.params)
+
+    def _proof(self, session: RelayedSession, link: OwnerLink) -> str:
+        key = self._keys.get(session.id)
+        return proof_for(link.process, key) if key else ""
 
     def _drop(self, session: RelayedSession) -> None:
         """The session does not live elsewhere, or is no longer of interest to the editor. What has waited for it is
@@ -322,6 +334,9 @@ class Relay:
                 self._sessions[told.session_id].note_state(told)
             if self._editor_takes_state:
                 self._editor.send(jsonrpc.write_notification(message.method, message.params))
+        elif message.method == "_crow/trusted":
+            told = msgspec.json.decode(message.params, type=wire.TrustedNotification)
+            self._keys.setdefault(told.session_id, told.key)  # who owns it later may be a command
         elif message.method == "_crow/released":
             self._let_go(link, session_in(message.params))
         else:
@@ -372,7 +387,7 @@ class Relay:
             return None, await self._take_over(session.params, session.shown)
 
         async def resume(link: OwnerLink) -> tuple[OwnerLink | None, list[wire.LeftOverMessage]]:
-            return link, await session.resume_at(link)
+            return link, await session.resume_at(link, self._proof(session, link))
 
         try:
             link, left_over = await self._links.find_home(resume, take_over, gone=before)

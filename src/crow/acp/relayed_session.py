@@ -204,12 +204,12 @@ class RelayedSession:
         began(link.pass_on(method, params, settle))
         await answered
 
-    async def resume_at(self, link: OwnerLink) -> list[wire.LeftOverMessage]:
+    async def resume_at(self, link: OwnerLink, proof: str) -> list[wire.LeftOverMessage]:
         """Opens it at its new owner, which shows what the editor has missed. Gives what the turn did not take in that
         was cut off. RpcError if the owner refuses; else raises what `open_at` does."""
         answers: list[Response] = []
         shown = self.shown
-        facts = wire.LoadFacts(seen=wire.SeenTurn(turn=shown.turn, ended=shown.ended, asked=shown.asked))
+        facts = wire.LoadFacts(seen=wire.SeenTurn(turn=shown.turn, ended=shown.ended, asked=shown.asked), proof=proof)
         await self.open_at(link, "session/resume", crow_meta.added(self.params, facts), answers.append)
         if (error := answers[0].error) is not None:
             raise RpcError(error.code, error.message, error.data)

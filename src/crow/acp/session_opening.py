@@ -13,7 +13,7 @@ from crow.acp.session_folders import SessionFolders
 from crow.acp.sink import UpdateSink
 from crow.config.settings import FacesSettings
 from crow.errors import StorageFailed, StoreSilent
-from crow.events import Notice, SteeringLeftOver, milliseconds_now
+from crow.events import CallOpened, Notice, SteeringLeftOver, milliseconds_now
 from crow.session.faces.after_takeover import Seen
 from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
@@ -171,6 +171,8 @@ class SessionOpener:
         for problem in problems:
             session.tell(Notice("warning", problem))
         self._add(session, ground)
+        if any(isinstance(event, CallOpened) and event.kind == "execute" for event in persistence.past):
+            faces.commands.on_begin()
         return Seat(session, face, sink)
 
 

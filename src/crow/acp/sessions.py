@@ -21,6 +21,7 @@ from crow.acp.session_opening import Loaded, OpeningClient, Seat
 from crow.acp.web_home import web_home
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver
+from crow.messages import StopReason
 from crow.session.faces.after_takeover import Seen
 from crow.session.models import SessionSetup
 from crow.session.running_turn import RunningTurn
@@ -49,8 +50,11 @@ class Sessions:
         client: wire.InitializeRequest,
         initialize_params: bytes,
         environ: Mapping[str, str],
+        *,
+        is_trusted: bool,
     ) -> None:
-        """`initialize_params` are `client` as it came. `environ` is what sessions are opened with."""
+        """`initialize_params` are `client` as it came. `environ` is what sessions are opened with. A client that is not
+        trusted only watches the sessions that it has not begun itself."""
         self._host = host
         self._environ = environ
         self._set_up = set_up
@@ -60,6 +64,9 @@ class Sessions:
         self._extensions: Extensions | None = None
         self.initialize(client, initialize_params)
         host.ownership.watchers.add(self)
+        self._is_trusted = is_trusted
+        self._trusted_in: set[str] = set()
+        """The sessions that it has begun, or whose code was typed there."""
         self._seats: dict[str, Seat] = {}
         """The places that the connection has, by session."""
         self._loading: dict[asyncio.Task[wire.LoadSessionResponse | Answered], str] = {}
@@ -101,7 +108,7 @@ class Sessions:
         if self._extensions is None:
             from crow.acp.extensions import Extensions
 
-            self._extensions = Extensions(self._host, self._connection, self._find)
+            self._extensions = Extensions(self._host, self._connection, self._find, self._find_trusted)
         return self._extensions
 
     def _find(self, session_id: str) -> Seat:
@@ -113,6 +120,13 @@ class Sessions:
             raise released(session_id)
         if seat is None:
             raise unknown_session(session_id)
+        return seat
+
+    def _find_trusted(self, session_id: str) -> Seat:
+        """The same; RpcError if the client may watch only."""
+        seat = self._find(session_id)
+        with errors_as_answers():
+            seat.session.faces.check_trusted(seat.face)
         return seat
 
     def _seat(self, session_id: str) -> Seat | None:
@@ -176,14 +190,14 @@ class Sessions:
     async def _load_or_attach(
         self, request: wire.LoadSessionRequest, pending: PendingRequest, params: bytes, *, replay: bool
     ) -> wire.LoadSessionResponse | Answered:
-        session_id = request.session_id
+        session_id, seen = request.session_id, self._seen(request)
 
         async def load() -> Loaded:
-            seat = self._seat(session_id)
-            return await self._host.load(request, self._client, seat, replay=replay, seen=self._seen(request))
+            seat, is_trusted = self._seat(session_id), self._may_take_part(request)
+            return await self._host.load(request, self._client, seat, replay=replay, seen=seen, is_trusted=is_trusted)
 
         async with self._host.open_close_lock(session_id):
-            if self._is_relay and self._host.find(session_id) is None:
+            if (self._is_relay or not self._is_trusted) and self._host.find(session_id) is None:
                 raise released(session_id)
             with errors_as_answers(session_id):
                 try:
@@ -215,6 +229,13 @@ class Sessions:
         seen = crow_meta.read(wire.LoadFacts, request.meta).seen if self._is_relay else None
         return None if seen is None else Seen(seen.turn, seen.ended, seen.asked)
 
+    def _may_take_part(self, request: wire.LoadSessionRequest) -> bool:
+        """Whether the client is trusted with a session that it loads."""
+        session = self._host.find(request.session_id)
+        proof = crow_meta.read(wire.LoadFacts, request.meta).proof
+        is_known = session is not None and session.faces.is_proved(proof)
+        return self._is_trusted or request.session_id in self._trusted_in or is_known
+
     def _opened_meta(self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()) -> wire.OpenedMeta | None:
         if not self._is_relay:
             return None
@@ -226,7 +247,7 @@ class Sessions:
         if self._relay is None:
             from crow.acp.relay import Relay
 
-            self._relay = Relay(self._connection, self._initialize_params, self._take_over)
+            self._relay = Relay(self._connection, self._initialize_params, self._take_over, self._host.session_keys)
         return self._relay
 
     async def _take_over(self, params: bytes, seen: Seen) -> list[wire.LeftOverMessage]:
@@ -242,12 +263,14 @@ class Sessions:
         return translate.left_over(left_over).left_over
 
     async def _fork(self, request: wire.LoadSessionRequest, pending: PendingRequest) -> wire.NewSessionResponse:
+        self._check_trusted(request.session_id)
         with errors_as_answers(request.session_id):
             seat = await self._host.fork(request, self._client)
         return self._opened(seat, pending)
 
     def _opened(self, seat: Seat, pending: PendingRequest) -> wire.NewSessionResponse:
         self._seats[seat.session.id] = seat
+        self._trusted_in.add(seat.session.id)
         self._announce(seat, pending)
         modes, options = seat.sink.state(seat.session.options.all())
         return wire.NewSessionResponse(
@@ -263,15 +286,41 @@ class Sessions:
         host = self._host
         return (
             lambda: seat.session.welcome(seat.face),
+            lambda: self._hand_on_trust(seat),
             seat.sink.send_usage,
             host.sweep,
             host.ownership.open_socket,
         )
 
+    # --- who is trusted
+
+    def _try_code(self, seat: Seat, request: wire.PromptRequest) -> None:
+        """What comes from a client that may watch only is a code, or refused."""
+        text = "".join(block.text for block in request.prompt if isinstance(block, wire.TextContent))
+        with errors_as_answers():
+            seat.session.faces.trust(seat.face, text)
+        self._trusted_in.add(seat.session.id)
+        self._hand_on_trust(seat)
+
+    def _hand_on_trust(self, seat: Seat) -> None:
+        if self._is_relay and seat.face.is_trusted:
+            told = wire.TrustedNotification(session_id=seat.session.id, key=seat.session.faces.key)
+            self._connection.notify("_crow/trusted", told)
+
+    def _check_trusted(self, session_id: str) -> None:
+        """RpcError if the session lives here, and the client may not do as it likes with it."""
+        if not self._is_trusted and self._host.find(session_id) is not None:
+            self._find_trusted(session_id)
+
     # --- working in a session
 
-    def _prompt(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.PromptResponse]:
+    def _prompt(
+        self, request: wire.PromptRequest, pending: PendingRequest
+    ) -> Awaitable[wire.PromptResponse] | wire.PromptResponse:
         seat = self._find(request.session_id)
+        if not seat.face.is_trusted:
+            self._try_code(seat, request)
+            return wire.PromptResponse(stop_reason=StopReason.END_TURN.value)
         sent = _sent_by(request)
         seat.face.known.columns = crow_meta.read(wire.PromptRequestFacts, request.meta).terminal_width
         with errors_as_answers():
@@ -292,18 +341,24 @@ class Sessions:
         meta = translate.prompt_meta(turn.left_open, turn.left_over, is_command=is_command)
         return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
 
-    def _steer(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.SteeringResponse]:
+    def _steer(
+        self, request: wire.PromptRequest, pending: PendingRequest
+    ) -> Awaitable[wire.SteeringResponse] | wire.SteeringResponse:
         seat = self._find(request.session_id)
+        if not seat.face.is_trusted:
+            self._try_code(seat, request)
+            taken = wire.SteeringFacts(message_id="code")  # it is no message of the turn, and never seen again
+            return wire.SteeringResponse(outcome="injected", meta=wire.SteeringMeta(steering=taken))
         return self._while_ours(seat.session, _steered(seat, _sent_by(request)))
 
     async def _set_mode(self, request: wire.SetModeRequest, pending: PendingRequest) -> wire.Empty:
-        await self._choose(self._find(request.session_id), "mode", request.mode_id)
+        await self._choose(self._find_trusted(request.session_id), "mode", request.mode_id)
         return wire.Empty()
 
     async def _set_option(
         self, request: wire.SetConfigOptionRequest, pending: PendingRequest
     ) -> wire.SetConfigOptionResponse:
-        seat = self._find(request.session_id)
+        seat = self._find_trusted(request.session_id)
         await self._choose(seat, request.config_id, request.value)
         options = seat.session.options.all()
         return wire.SetConfigOptionResponse(config_options=translate_session.config_options(options))
@@ -386,6 +441,7 @@ class Sessions:
     def _delete(self, request: wire.SessionRequest, pending: PendingRequest) -> Awaitable[wire.Empty]:
         """It is gone for whatever comes after this call."""
         session_id = request.session_id
+        self._check_trusted(session_id)
         with errors_as_answers(session_id):
             session = self._host.take_away(session_id, self._seat(session_id))
         self._seats.pop(session_id, None)

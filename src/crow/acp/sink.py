@@ -127,6 +127,12 @@ class UpdateSink:
     async def room(self) -> None:
         await self._connection.room()
 
+    def tell_at_once(self, notice: events.Notice) -> None:
+        self._flush()
+        in_turn, self._in_turn = self._in_turn, True
+        self._send_notice(notice)
+        self._in_turn = in_turn
+
     def close(self) -> None:
         self._delta = None
         if self._timer is not None:

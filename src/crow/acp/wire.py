@@ -90,8 +90,6 @@ class RelayFacts(Wire, frozen=True):
     """The version of what they say to each other beyond the protocol; 0 from who is no Crow."""
     version: str = ""
     process: int = 0
-    mark: str = ""
-    """The mark of the command that runs the one that attaches."""
     token: str = ""
     """The token of a page that came to `crow web` by a link, and shows it from now on."""
     cwd: str = ""
@@ -324,6 +322,8 @@ class LoadFacts(Wire, frozen=True):
     """What a relay says of a session that it goes on with."""
 
     seen: SeenTurn | None = None
+    proof: str = ""
+    """That it knows the key of a `TrustedNotification`."""
 
 
 class LoadSessionRequest(NewSessionRequest, frozen=True, kw_only=True):
@@ -346,6 +346,14 @@ class ReleasedNotification(Wire, frozen=True):
     """`_crow/released`, for relays: the process lets go of a session, and whoever watches may go on with it."""
 
     session_id: str
+
+
+class TrustedNotification(Wire, frozen=True):
+    """`_crow/trusted`, for relays: the client takes part in the session, and whoever owns that next trusts it too."""
+
+    session_id: str
+    key: str
+    """Known to trusted clients alone."""
 
 
 class StatusFacts(Wire, frozen=True):

@@ -139,7 +139,10 @@ async def _beside(arguments: argparse.Namespace, folder: str) -> int:
 
     if arguments.token:
         token = await ask("_crow/web/token", {}, GivenToken)
-        _print_token(token.token, token.id)
+        if token.token:
+            _print_token(token.token, token.id)
+        else:
+            print(f"The token is shown in {_terminal_of(web)}.", file=sys.stderr)
         print(f"It is good at {web_socket_address(token.origin)}.", file=sys.stderr)
         return 0
     if arguments.forget is not None:
@@ -151,10 +154,18 @@ async def _beside(arguments: argparse.Namespace, folder: str) -> int:
         return _say_forgotten((await ask("_crow/web/forget", forget, KnownTokens)).tokens)
     _refuse_other_address(arguments, web)
     given = await ask("_crow/web/link", {}, GivenLink)
+    if given.has_page and not given.link:
+        print(f"A crow web runs already: a new link is shown in {_terminal_of(web)}.", file=sys.stderr)
+        return 0
     follows = " A new link to it:" if given.has_page else ""
     print(f"A crow web runs already (process {web.process}).{follows}", file=sys.stderr)
     show_link(given, open_it=arguments.open)
     return 0
+
+
+def _terminal_of(web: "RunningWeb") -> str:
+    """Where commands of Crow's, which could ask for a link as well, cannot read it."""
+    return f"the terminal of that crow web (process {web.process})"
 
 
 async def _running(folder: str) -> "RunningWeb":

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import os
+import select
 import socket
 import sys
 
@@ -29,8 +30,9 @@ def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
         tokens = Tokens(folder)
         if arguments.port is None and port != DEFAULT_PORT:
             _tell_of_other_port(port, has_pages=bool(tokens.all))
-        server = WebServer(host, tokens, find_built_files(), port, arguments.behind or "", started_in)
+        server = WebServer(host, tokens, find_built_files(), port, arguments.behind or "", started_in, _show)
         host.attached_routes = server.routes()
+        host.get().show_at_home = _show
         path = await host.get().ownership.socket_opened()
         if path:
             owner.publish(os.path.basename(path), server.origin)
@@ -56,6 +58,16 @@ def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
         os._exit(status)
 
     return asyncio.run(serve_and_leave())
+
+
+def _show(text: str) -> str:
+    """Shows the person a line in the terminal of this process, and says where that is; empty if there is none: commands
+    can read files. One that is stopped, and so takes nothing, is none."""
+    if not sys.stderr.isatty() or not select.select([], [sys.stderr], [], 0)[1]:
+        return ""
+    if text:
+        print(text, file=sys.stderr, flush=True)
+    return "the terminal of `crow web`"
 
 
 def listen(wanted: int | None) -> socket.socket:

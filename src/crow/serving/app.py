@@ -6,16 +6,17 @@ import logging
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
+import msgspec
 import uvicorn
 
 from crow.acp import wire
-from crow.acp.agent import Agent, LazyHost
-from crow.acp.connection import PendingRequest, Route
-from crow.acp.jsonrpc import errors_as_answers
+from crow.acp.agent import Agent, AttachedRoute, LazyHost
+from crow.acp.jsonrpc import ErrorCode, RpcError, errors_as_answers
 from crow.lines import LONGEST_LINE
 from crow.serving.answers import TEXT, HttpAnswer, content, refusal
 from crow.serving.built_files import BuiltFiles
@@ -40,6 +41,8 @@ MOST_CLIENTS = 64
 PING_EVERY = 15.0
 MOST_MISSED = 3
 """Intervals of pings without an answer, after which a client is dead."""
+SHOWN_EVERY = 5.0
+"""Seconds between two links or tokens that are shown in our terminal: a command could ask for any number."""
 PROOF_PATH = "/proof"
 LARGEST_HEAD = 32 * 1024
 """Bytes of a request's head."""
@@ -60,8 +63,18 @@ class WebServer:
     the folder in which a session is likely to begin, if there is one."""
 
     def __init__(
-        self, host: LazyHost, tokens: Tokens, files: BuiltFiles, port: int, behind: str = "", cwd: str = ""
+        self,
+        host: LazyHost,
+        tokens: Tokens,
+        files: BuiltFiles,
+        port: int,
+        behind: str = "",
+        cwd: str = "",
+        show: Callable[[str], str] = lambda _: "",
     ) -> None:
+        """`show` is as `Faces.show_at_home`."""
+        self._show = show
+        self._shown_at = float("-inf")
         self._host = host
         self._tokens = tokens
         self._files = files
@@ -83,27 +96,51 @@ class WebServer:
         link = f"{self.origin}/#link={self._links.make()}" if self._files.is_complete else ""
         return GivenLink(link=link, origin=self.origin, has_page=self._files.is_complete, is_behind=self._is_behind)
 
-    def routes(self) -> Mapping[str, Route]:
+    def routes(self) -> Mapping[str, AttachedRoute]:
         """What other processes of the same user may ask for, on the unix socket alone."""
         return {
-            "_crow/web/link": Route(wire.Empty, self._give_link),
-            "_crow/web/token": Route(wire.Empty, self._give_token),
-            "_crow/web/tokens": Route(wire.Empty, self._list_tokens),
-            "_crow/web/forget": Route(Forget, self._forget),
+            "_crow/web/link": AttachedRoute(wire.Empty, self._give_link),
+            "_crow/web/token": AttachedRoute(wire.Empty, self._give_token),
+            "_crow/web/tokens": AttachedRoute(wire.Empty, self._list_tokens),
+            "_crow/web/forget": AttachedRoute(Forget, self._forget),
         }
 
-    def _give_link(self, request: wire.Empty, pending: PendingRequest) -> GivenLink:
-        return self.new_link()
+    def _give_link(self, request: wire.Empty, is_trusted: bool) -> GivenLink:
+        if not is_trusted and self._files.is_complete:
+            self._check_shows()
+        given = self.new_link()
+        if is_trusted or not given.link:
+            return given
+        self._show(f"A link was asked for: {given.link}")
+        return msgspec.structs.replace(given, link="")
 
-    async def _give_token(self, request: wire.Empty, pending: PendingRequest) -> GivenToken:
+    async def _give_token(self, request: wire.Empty, is_trusted: bool) -> GivenToken:
+        if not is_trusted:
+            self._check_shows()
         secret, stored = await self._tokens.make("crow web --token")
-        return GivenToken(token=secret, id=stored.id, origin=self.origin)
+        if is_trusted:
+            return GivenToken(token=secret, id=stored.id, origin=self.origin)
+        self._show(f"A token was asked for: {secret}\nIt is good until crow web --forget {stored.id} ends it.")
+        return GivenToken(origin=self.origin)
 
-    def _list_tokens(self, request: wire.Empty, pending: PendingRequest) -> KnownTokens:
+    def _check_shows(self) -> None:
+        """RpcError if nothing can be shown to the person now: not where a command could read it, nor all the time."""
+        now = time.monotonic()
+        if now < self._shown_at + SHOWN_EVERY:
+            raise RpcError(ErrorCode.INVALID_REQUEST, "One was shown in the terminal of the `crow web` a moment ago.")
+        if not self._show(""):
+            said = (
+                f"Commands have run since, and the crow web that runs (process {os.getpid()}) has no terminal to show "
+                "a link in, which they could not read: end it, and start it again."
+            )
+            raise RpcError(ErrorCode.INVALID_REQUEST, said)
+        self._shown_at = now
+
+    def _list_tokens(self, request: wire.Empty, is_trusted: bool) -> KnownTokens:
         self._tokens.use(self._clients.values())
         return KnownTokens(tokens=list(self._tokens.all))
 
-    async def _forget(self, request: Forget, pending: PendingRequest) -> KnownTokens:
+    async def _forget(self, request: Forget, is_trusted: bool) -> KnownTokens:
         if request.links:
             self._links.forget()
         gone = self._tokens.forget(request.ids)

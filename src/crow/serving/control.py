@@ -1,5 +1,8 @@
 """What a second `crow web` asks of the one that runs, on that one's unix socket and nowhere else: a link, a token, the
 list of tokens.
+
+Who asks may be a command that a Crow runs. Once there can be one, links and tokens are shown in the terminal of the
+`crow web` that runs, and nowhere else: the answers leave them out.
 """
 
 from crow.acp.wire import Wire
@@ -8,7 +11,7 @@ from crow.serving.tokens import StoredToken
 
 class GivenLink(Wire, frozen=True, omit_defaults=False):
     link: str
-    """The address that a person opens; good once. Empty if there is no page."""
+    """The address that a person opens; good once. Empty if there is no page, or if it was shown elsewhere."""
     origin: str
     has_page: bool
     is_behind: bool
@@ -16,9 +19,10 @@ class GivenLink(Wire, frozen=True, omit_defaults=False):
 
 
 class GivenToken(Wire, frozen=True):
-    token: str
-    id: str
     origin: str
+    token: str = ""
+    """Empty if it was shown elsewhere."""
+    id: str = ""
 
 
 class Forget(Wire, frozen=True):

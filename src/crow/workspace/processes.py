@@ -51,12 +51,15 @@ class ForkServer:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self.has_run = False
+        """Whether it was asked to start anything yet."""
 
     async def run(self, request: supervisor.Request, *streams: int) -> "Supervised":
         """Starts a command whose output goes to the descriptor; three of them are output, input and errors.
 
         OSError if it cannot be started.
         """
+        self.has_run = True
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as on_failure:
             on_failure.enter_context(ours)
@@ -317,7 +320,7 @@ def _lineage(process: int) -> list[_Ancestor]:
         with open(f"/proc/{process}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
         is_fork_server = words[1:3] == _OPTIONS and words[3].endswith(_FORK_SERVERS)
-        found.append(_Ancestor(process, is_fork_server, is_another_mark(_mark_of(process))))
+        found.append(_Ancestor(process, is_fork_server, _is_another_mark(_mark_of(process))))
         process = parent
     return found
 
@@ -332,11 +335,6 @@ def _mark_of(process: int) -> str:
     return rest.partition(b"\0")[0].decode("utf-8", "replace") if found else ""
 
 
-def own_mark() -> str:
-    """The mark of the command that runs this process; empty if none does."""
-    return os.environ.get(MARK, "")
-
-
-def is_another_mark(mark: str) -> bool:
+def _is_another_mark(mark: str) -> bool:
     """Whether it is the mark of a command that this process does not come from."""
-    return bool(mark) and mark != own_mark()
+    return bool(mark) and mark != os.environ.get(MARK, "")

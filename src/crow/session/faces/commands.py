@@ -36,15 +36,18 @@ class FacesCommands:
         self._more_came = asyncio.Event()
         self.is_input_open = False
         """Commands begin with an input that can be typed into, as long as somebody is there who can."""
+        self.on_begin: Callable[[], None] = lambda: None
+        """Called before each command begins."""
 
     async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         faces = self._faces()
         wants_input = self.is_input_open or TAKES_INPUT in environ
         environ = {name: value for name, value in environ.items() if name != TAKES_INPUT}
-        alone = faces[0].commands if len(faces) == 1 else None
+        self.on_begin()
+        alone = faces[0].commands if len(faces) == 1 and faces[0].is_trusted else None
         if alone is None:
             size = {COLUMNS: str(lead.known.columns)} if (lead := self._lead()) and lead.known.columns else {}
-            takes_input = wants_input and any(face.known.can_type for face in faces)
+            takes_input = wants_input and any(face.known.can_type for face in faces if face.is_trusted)
             environ = {**size, **environ, **({TAKES_INPUT: "1"} if takes_input else {})}
             return await self._local.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
         terminal = await alone.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)

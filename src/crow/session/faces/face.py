@@ -1,17 +1,28 @@
-"""A face: one client's view of a live session (its sink, files, terminals and person), and what that client knows
-already.
+"""A face: one client's view of a live session (its sink, files, terminals and person), what that client knows
+already, and whether it is trusted.
+
+A command that the person let run once can connect like any other client. So who comes after a command has run only
+watches, until its person has typed a code there that is shown to those who are trusted already.
 """
 
+import hmac
+import secrets
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
 
 from crow.actions import Person
-from crow.events import Event
+from crow.events import Event, Notice
 from crow.session.journal import Sink
 from crow.session.replay import PastItem
 from crow.workspace.base import Commands, Workspace
+
+CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Without those that are easily mistaken for others."""
+CODE_LENGTH = 8
+MOST_TRIES = 5
+"""Wrong codes, after which no code is right."""
 
 
 class ClientKnowledge(msgspec.Struct):
@@ -45,6 +56,10 @@ class FaceSink(Sink, Protocol):
         """Shows what happened, at the client's pace. `in_turn`: a turn runs, whose open calls go on from there."""
         ...
 
+    def tell_at_once(self, notice: Notice) -> None:
+        """Shows a notice now, also to a client that has to take it for a message outside of any turn."""
+        ...
+
     def close(self) -> None:
         """Nothing more is sent, nor what was held back for a moment."""
         ...
@@ -62,7 +77,30 @@ class Face(msgspec.Struct, eq=False):
     is_attended: bool = True
     is_gone: Callable[[], bool] = lambda: False
     """Whether its client is no longer connected, though the face may not have left yet."""
+    code: str = ""
+    """What its person has to type before it is more than a spectator; empty if it is trusted."""
+    wrong_codes: int = 0
 
     @property
     def name(self) -> str:
         return self.known.name
+
+    @property
+    def is_trusted(self) -> bool:
+        """It may take part: it is asked, its files and terminal are used, and what it wants is done."""
+        return not self.code
+
+    def distrust(self) -> None:
+        code = "".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
+        self.code = f"{code[:4]}-{code[4:]}"
+
+    def try_code(self, text: str) -> bool:
+        """Whether a text is the code, however it is written: the face is trusted from then on."""
+        written = "".join(character for character in text.upper() if character.isalnum())
+        if len(written) != CODE_LENGTH or self.wrong_codes >= MOST_TRIES:
+            return False
+        if hmac.compare_digest(written.encode(), self.code.replace("-", "").encode()):
+            self.code = ""
+            return True
+        self.wrong_codes += 1
+        return False

@@ -1,9 +1,12 @@
 """All faces of a session: who is there, who leads, joining and leaving, and the state that each is told."""
 
+import hmac
+import os
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from crow.errors import StorageFailed
+from crow.errors import NotTrusted, StorageFailed
 from crow.events import (
     Event,
     Notice,
@@ -16,7 +19,7 @@ from crow.events import (
 )
 from crow.session.faces.after_takeover import Seen, show_missed
 from crow.session.faces.commands import FacesCommands
-from crow.session.faces.face import Face
+from crow.session.faces.face import MOST_TRIES, Face
 from crow.session.faces.feed import Feed, SessionStream
 from crow.session.faces.files import FacesWorkspace
 from crow.session.faces.questions import Questions
@@ -46,6 +49,12 @@ class Faces:
         self.person = Questions(self._asked, self.tell_state, question_timeout)
         self.on_change: Callable[[], None] = lambda: None
         """Called after each change of what the session does."""
+        self.show_at_home: Callable[[str], str] = lambda _: ""
+        """Shows the person a line where this process runs, and says where that is; empty if there is no such place."""
+        self._home = ""
+        """Where that was, when it last was done."""
+        self.key = secrets.token_hex(16)
+        """What trusted clients know, to be trusted when they come back, or by the next owner: see `proof_for`."""
         self._known_state: str = "idle"
         self.since = milliseconds_now()
         """When the state began that the session is in."""
@@ -126,6 +135,7 @@ class Faces:
             self.commands.face_joined()
             if face in self._asked():
                 self.person.put_open_to(face)
+            self._show_codes(face)
         self.tell_state()
 
     def leave(self, face: Face) -> None:
@@ -156,6 +166,49 @@ class Faces:
             return name
         return next(other for number in range(2, 1000) if (other := f"{name} ({number})") not in taken)
 
+    # --- who is trusted
+
+    def is_proved(self, proof: str) -> bool:
+        """Whether who sends this knows the session's key."""
+        return hmac.compare_digest(proof.encode("utf-8", "replace"), proof_for(os.getpid(), self.key).encode())
+
+    def trust(self, face: Face, text: str) -> None:
+        """A spectator's person has typed this there; NotTrusted if it is not the code."""
+        if not face.try_code(text):
+            raise NotTrusted(self._how_to_be_trusted(face))
+        face.sink.tell_at_once(Notice("info", "From now on you take part in this session."))
+        self.tell_others(face, Notice("info", f"{face.name} takes part in this session from now on."))
+        if face in self._asked():
+            self.person.put_open_to(face)
+        self._show_codes(face)
+
+    def check_trusted(self, face: Face) -> None:
+        """NotTrusted if the face may watch only."""
+        if not face.is_trusted:
+            raise NotTrusted(self._how_to_be_trusted(face))
+
+    def _how_to_be_trusted(self, face: Face) -> str:
+        if face.wrong_codes >= MOST_TRIES:
+            return "Too many wrong codes were sent. Load the session again for another one."
+        return f"You only watch this session. To take part, send the code that is shown in {self._trusted_places()}."
+
+    def _trusted_places(self) -> str:
+        names = [face.name for face in self._feeds if face.is_trusted]
+        return " and ".join(filter(None, (*names, self._home))) or "the first client that joins after you"
+
+    def _show_codes(self, newcomer: Face) -> None:
+        """Shows a newcomer's code to those who are trusted; a trusted newcomer, the codes of all who watch."""
+        if newcomer.is_trusted:
+            for face in self._feeds:
+                if not face.is_trusted:
+                    newcomer.sink.tell_at_once(Notice("warning", _code_of(face)))
+            return
+        for face in self._feeds:
+            if face.is_trusted:
+                face.sink.tell_at_once(Notice("warning", _code_of(newcomer)))
+        self._home = self.show_at_home(_code_of(newcomer))
+        newcomer.sink.tell_at_once(Notice("warning", self._how_to_be_trusted(newcomer)))
+
     # --- taking part
 
     def tell_others(self, face: Face, notice: Notice) -> None:
@@ -179,7 +232,7 @@ class Faces:
 
     def _editors(self) -> Sequence[Face]:
         """The faces that offer files: the one with the newest prompt first, then those that came first."""
-        editors = [face for face in self._feeds if face.files is not None]
+        editors = [face for face in self._feeds if face.files is not None and face.is_trusted]
         return sorted(editors, key=self._age_of_prompt)
 
     def _age_of_prompt(self, face: Face) -> int:
@@ -188,7 +241,7 @@ class Faces:
     def _asked(self) -> Sequence[Face]:
         """The faces that can be asked: the clients of those that are still joining do not know the session. Those at
         which nobody sits are asked if there are no others."""
-        present = [face for face in self._feeds if face not in self._joining]
+        present = [face for face in self._feeds if face not in self._joining and face.is_trusted]
         return [face for face in present if face.is_attended] or present
 
     def tell_state(self, ended: TurnEnded | None = None, left_open: str = "") -> None:
@@ -208,6 +261,16 @@ class Faces:
     def _append(self, event: Event) -> None:
         if self._stream is not None:
             self._stream.journal.append(event)
+
+
+def proof_for(process: int, key: str) -> str:
+    """What tells a process that its client knows the key, and gives the key to nobody: who claims to be the owner of a
+    session may be a command, and must not be able to show to the next owner what it is shown."""
+    return hmac.new(key.encode(), str(process).encode(), "sha256").hexdigest()
+
+
+def _code_of(face: Face) -> str:
+    return f"{face.name} watches this session. To let it take part, type this code there: {face.code}"
 
 
 def _turn_is_open(past: Sequence[Event]) -> bool:
