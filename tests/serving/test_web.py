@@ -5,12 +5,13 @@ import json
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from crow.serving.tokens import Tokens
-from tests.support.editor import chose, clean_environment
+from tests.support.editor import NOTICES, Editor, chose, clean_environment
 from tests.support.patience import DEADLINE, eventually
 from tests.support.ports import free_port
 from tests.support.scripts import DONE, edit, reply, run, say
@@ -343,6 +344,42 @@ def test_a_restart_on_the_same_port_does_not_break_an_open_page(tmp_path: Path):
             assert client.initialize()["agentInfo"]["name"] == "crow"
 
 
+# --- at rest
+
+
+def test_nothing_wakes_it_up_while_nothing_happens(tmp_path: Path):
+    """Nor an editor's Crow, whose session lives there or at home. Who looks for something now and then has no second
+    without a switch, however busy the machine is."""
+    with serving(tmp_path, script=DONE) as web:
+        eventually(lambda: rests(web.process.pid), "a second without a switch", every=0)
+        editor = Editor(tmp_path, capabilities=NOTICES)
+        try:
+            editor.new_session()
+            assert editor.prompt("hello") == {"stopReason": "end_turn"}
+            for process in (web.process.pid, editor.process.pid):
+                eventually(lambda process=process: rests(process), "a second without a switch", every=0)
+            web.end(signal.SIGKILL)
+            assert editor.prompt("hello") == {"stopReason": "end_turn"}, "at home now"
+            eventually(lambda: rests(editor.process.pid), "a second without a switch", every=0)
+        finally:
+            editor.kill()
+
+
+def rests(process: int) -> bool:
+    before = switches(process)
+    time.sleep(1.2)  # that nothing happens is told by nothing
+    return switches(process) == before
+
+
+def switches(process: int) -> dict[str, str]:
+    """How often each thread has slept so far."""
+    tasks = Path(f"/proc/{process}/task")
+    return {
+        task.name: next(line for line in (task / "status").read_text().splitlines() if line.startswith("voluntary"))
+        for task in tasks.iterdir()
+    }
+
+
 # --- ports and files
 
 
@@ -461,8 +498,8 @@ def test_once_commands_have_run_links_and_tokens_are_shown_in_its_own_terminal_a
     (tmp_path / "home" / "commands-have-run").touch()
     program = tmp_path / "crow.py"
     program.write_text(crow_with_page(tmp_path)[-1])
-    variables = {"CROW_HOME": str(tmp_path / "home"), "XDG_RUNTIME_DIR": ""}
-    with Window(tmp_path, "web", program=str(program), columns=200, **variables) as terminal:
+    home = str(tmp_path / "home")
+    with Window(tmp_path, "web", program=str(program), columns=200, CROW_HOME=home, XDG_RUNTIME_DIR="") as terminal:
         terminal.wait_until("#link=")
 
         def beside(*arguments: str) -> str:

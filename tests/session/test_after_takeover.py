@@ -57,6 +57,9 @@ class Sink:
         assert in_turn
         self.shown += items
 
+    def tell_at_once(self, notice: Event) -> None:
+        self.shown.append(notice)
+
     def close(self) -> None:
         raise AssertionError("nobody leaves")
 

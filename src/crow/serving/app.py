@@ -246,6 +246,7 @@ class WebServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            date_header=False,
             backlog=ACCEPTED_AT_ONCE,
             h11_max_incomplete_event_size=LARGEST_HEAD,
             timeout_graceful_shutdown=1,
@@ -270,6 +271,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_start()
+
+    async def main_loop(self) -> None:
+        """Until it is cancelled: uvicorn's own looks ten times a second whether it is to end, and what the date is."""
+        await asyncio.get_running_loop().create_future()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -72,12 +72,17 @@ async def serve_http(server: CrowServer, listener: socket.socket, token: str) ->
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        date_header=False,
         timeout_graceful_shutdown=1,
     )
     await _Serving(config).serve([listener])
 
 
 class _Serving(uvicorn.Server):
+    async def main_loop(self) -> None:
+        """Until it is cancelled: uvicorn's own looks ten times a second whether it is to end, and what the date is."""
+        await asyncio.get_running_loop().create_future()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         """They are ours: commands have to be ended before the process is."""
