@@ -39,6 +39,7 @@ OPENING = [
     *(
         "find l",
         "find l -name x",
+        "find -P l/ -name x",
         "sed -n p l/notes",
         "sort l/notes",
         "wc l/notes",

@@ -55,8 +55,8 @@ def opened_word(words: tuple[str, ...], first: int, folder: str) -> str | None:
         plain = plain[2 if plain and words[plain[0]] in ("run", "run-script") else 1 :]
     elif name in _FIRST_IS_TEXT and not any(_gives_text(word) for word in words[1:]):
         plain = plain[1:]
-    elif name == "find":  # behind its options stand values, and no file is opened
-        plain = [at for at in plain if not any(word.startswith("-") for word in words[1:at])]
+    elif name == "find":  # behind its tests stand values, and no file is opened
+        plain = [at for at in plain if all(word in ("-P", "-E") for word in words[1:at] if word.startswith("-"))]
     return _first_of(words, first, (*plain, *opening))
 
 

@@ -270,6 +270,7 @@ _FILES = (
             "sed -f x y",
             "sed -e p x",
             "sed 1w/tmp/x x",
+            "sed '/a[/s/b]/w x/p' y",
             "sed 1r/etc/passwd x",
             "sed s/a/b/e x",
             "sed F x",

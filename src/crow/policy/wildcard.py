@@ -18,11 +18,12 @@ from crow.policy.programs import EXACT_PHRASES, HARMLESS, SUBCOMMANDS, program
 from crow.visible import code
 
 _SED_SCRIPT = re.compile(
-    r"(?:(?:\d+|\$|/[^/\\\n]*/)(?:,(?:\+?\d+|\$|/[^/\\\n]*/))?)?"
+    r"(?:(?:\d+|\$)(?:,(?:\+?\d+|\$))?)?"
     r"(?:[pdq=]|s(?P<mark>[/|,#@])(?:(?!(?P=mark))[^\\\n]|\\[^\n]){0,500}(?P=mark)"
     r"(?:(?!(?P=mark))[^\\\n]|\\[^\n]){0,500}(?P=mark)[gIip0-9]*)"
 )
-"""The `sed` scripts of one command that can only change what is printed."""
+"""The `sed` scripts of one command that can only change what is printed. An expression before it (`/x/p`) looks like a
+path, and may end elsewhere than it seems to (`/a[/s/b]/w x/p`)."""
 _JQ_TOKEN = re.compile(
     r'"[^"\\]*"|\.{1,2}[A-Za-z_]\w*|(?P<name>[A-Za-z_]\w*)|\d+(?:\.\d+)?|[\s.\[\](){},:|?=!<>+*/%-]', re.ASCII
 )
