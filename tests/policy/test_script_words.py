@@ -153,6 +153,16 @@ def test_words_that_name_what_is_run_are_not_covered(shop, rule, line):
     assert word(shop.policy(allow(line)).judge(shop.line(line))) == "allow"
 
 
+@pytest.mark.parametrize("runner", ["hatch run", "pdm run", "poetry run", "uv run", "bun run", "rye run", "yarn run"])
+def test_a_script_with_the_name_of_a_program_gets_no_options(shop, runner):
+    """A script `test` may well be `pytest`, and `-p x` loads a module there."""
+    policy = shop.policy(*(allow(f"{runner} {name} *") for name in ("test", "tree", "echo", "pytest")))
+    assert word(policy.judge(shop.line(f"{runner} test fast"))) == "allow"
+    assert word(policy.judge(shop.line(f"{runner} pytest -q"))) == "allow"
+    for line in ("test -p evil", "test -x", "tree -a", "echo --x", "test SHELL=x", "test @x"):
+        assert word(policy.judge(shop.line(f"{runner} {line}"))) == "ask", line
+
+
 def test_an_always_for_such_words_remembers_them_exactly(shop):
     policy = shop.policy()
     asked = policy.judge(shop.line("npm test 'a b'"))

@@ -222,6 +222,7 @@ def _why_star_does_not_cover(words: tuple[str, ...], first: int, folders: Sequen
         start += length + (words[start + length : start + length + 1] == ("-m",))
         if scripted or start >= len(words) - 1:
             break
-    if start < len(words) and not scripted:
+    # `hatch run test` is a script of that name, more likely than a program that is the same in any folder.
+    if start < len(words) and not scripted and not (start and is_same_anywhere(words[start:])):
         return why_not_listed(words[start:], first - start, folders)
     return why_not_plain(words, first)
