@@ -25,6 +25,10 @@ RECORDER = '#!/bin/sh\nprintf "%s\\0" "${{0##*/}}" "$@" > {folder}/argv/$$\n'
 
 
 class Arena:
+    places = ("work", "outside", "home", "bin")
+    cpu_seconds = 2
+    open_files = 64
+
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="crow-arena-"))
         self.work = self.folder / "work"
@@ -61,6 +65,7 @@ class Arena:
         self._given = self.folder / "argv"
         self._given.mkdir()
         self._given.chmod(0o777)
+        self.path = str(self.folder / "bin")
         for folder in (self.folder / "bin", self._recorders):
             folder.mkdir()
         for name in PROGRAMS:
@@ -71,7 +76,7 @@ class Arena:
 
     def fires(self, line: str) -> str:
         """What the line did that no allowed line may do; empty if nothing."""
-        output = self._run(line, self.folder / "bin")
+        output = self._run(line, self.path)
         if (self.folder / "fired").exists():
             (self.folder / "fired").unlink()
             return "the canary ran"
@@ -86,24 +91,24 @@ class Arena:
 
     def words_given(self, line: str) -> list[tuple[str, ...]]:
         """The words that each program was given, in no certain order."""
-        self._run(line, self._recorders)
+        self._run(line, str(self._recorders))
         given: list[tuple[str, ...]] = []
         for log in self._given.iterdir():
             given.append(tuple(log.read_bytes().decode("utf-8", "surrogateescape").split("\0")[:-1]))
             log.unlink()
         return given
 
-    def _run(self, line: str, programs: Path) -> bytes:
+    def _run(self, line: str, path: str) -> bytes:
         root = os.geteuid() == 0
         bash = subprocess.Popen(
             ["/bin/bash", "--norc", "--noprofile", "-c", line],
             cwd=self.work,
-            env={"PATH": str(programs), "HOME": str(self.folder / "home"), "GIT_CEILING_DIRECTORIES": str(self.folder)},
+            env={"PATH": path, "HOME": str(self.folder / "home"), "GIT_CEILING_DIRECTORIES": str(self.folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_limit,  # noqa: PLW1509 -- this process has no other threads
+            preexec_fn=self._limit,  # noqa: PLW1509 -- this process has no other threads
             user=NOBODY if root else None,
             group=NOBODY if root else None,
             extra_groups=[] if root else None,
@@ -119,9 +124,8 @@ class Arena:
         return output
 
     def _state(self) -> set[tuple[str, int, int, bytes]]:
-        places = [self.work, self.folder / "outside", self.folder / "home", self.folder / "bin"]
         found: set[tuple[str, int, int, bytes]] = set()
-        for place in places:
+        for place in (self.folder / name for name in self.places):
             for path in (place, *place.rglob("*")):
                 status = path.lstat()
                 content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
@@ -140,13 +144,12 @@ class Arena:
                 path.write_bytes(content)
                 path.chmod(mode & 0o777)
 
-
-def _limit() -> None:
-    for kind, most in (
-        (resource.RLIMIT_CPU, 2),
-        (resource.RLIMIT_FSIZE, 1 << 20),
-        (resource.RLIMIT_NOFILE, 64),
-        (resource.RLIMIT_NPROC, 512),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(kind, (most, most))
+    def _limit(self) -> None:
+        for kind, most in (
+            (resource.RLIMIT_CPU, self.cpu_seconds),
+            (resource.RLIMIT_FSIZE, 1 << 20),
+            (resource.RLIMIT_NOFILE, self.open_files),
+            (resource.RLIMIT_NPROC, 512),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            resource.setrlimit(kind, (most, most))
