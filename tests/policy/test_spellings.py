@@ -14,16 +14,17 @@ from crow.policy.base import names
 from crow.policy.commands import CommandPattern
 from crow.policy.path_words import ExecutionContext
 from crow.policy.shell import NotCovered, coverage
-from tests.policy.arena import NOBODY, Arena
+from tests.policy.arena import NOBODY, TOKEN, Arena
 
 DATA = Path(__file__).with_name("spellings.txt")
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "safe.directory=*")
 LOCAL = names(
     """
-    git make find fd sort shuf uniq tree ls grep rg sed awk jq xxd iconv du wc md5sum sha256sum diff cat head tail touch
-    mkdir test less rake just ninja
+    git make find fd sort shuf uniq tree ls grep rg sed awk jq xxd iconv du diff cat head tail touch mkdir test less
+    rake just
     """
 )
+"""Programs that ask no network, and whose effects can be seen."""
 FILES = {
     "package.json": '{"name": "a", "version": "1.0.0", "scripts": {"test": "echo", "build": "echo"}}\n',
     "Makefile": "html:\n\t@echo $@\n%: FORCE\n\t@echo $@\nFORCE:\n",
@@ -75,6 +76,7 @@ class Bench(Arena):
             (self.work / name).write_text(text)
         (self.work / "canary.sh").rename(self.work / "x")
         (self.work / "run.sh").chmod(0o755)
+        (self.folder / "outside" / TOKEN).touch()
         self._fill_repository()
         self._pristine = self.folder.with_name(f"{self.folder.name}-pristine")
         shutil.copytree(self.folder, self._pristine, symlinks=True)
@@ -164,8 +166,8 @@ def test_no_rule_lets_one_of_them_have_an_effect(bench):
 
 def test_effects_are_noticed(bench):
     lines = ["find . -exec ./x \\;", "sed 's/a/b/w pwned' a.txt", "sort -o b.txt a.txt", "cat out", "make 'a;./x'"]
-    lines += ["git fetch -q origin x:work", "git -c alias.z='!./x' z", "git branch -D work"]
-    assert [line for line in lines if not bench.fires(line)] == []
+    lines += ["git fetch -q origin x:work", "git -c alias.z='!./x' z", "git branch -D work", "ls out-folder"]
+    assert [line for line in lines if bench.has(line.split()[0]) and not bench.fires(line)] == []
     assert [line for line in ("git status", "ls", "cat a.txt", "make html", "git log") if bench.fires(line)] == []
 
 
