@@ -273,6 +273,8 @@ class FileBackedUp(_Event, frozen=True, tag="file_changing"):
     path: str
     before: Before | None
     """None: there is no such file yet."""
+    missing_folders: int = 0
+    """Of the folders that it lies in so many are not there yet either, and are made with it."""
 
 
 class FileWritten(_Event, frozen=True, tag="file_written"):

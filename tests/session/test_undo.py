@@ -163,6 +163,28 @@ def test_a_new_file_is_removed_and_shown_as_a_deletion(tmp_path, flavour):
     talk(tmp_path, story, flavour)
 
 
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_the_folders_that_a_new_file_made_go_with_it_unless_something_lies_in_them(tmp_path, flavour):
+    (tmp_path / "empty").mkdir()
+
+    async def story(talk: Talk) -> None:
+        talk.begin("make files")
+        await talk.hand.call("write", path="new/deep/a.py", content="a\n")
+        await talk.hand.call("write", path="new/deep/b.py", content="b\n")
+        await talk.hand.call("write", path="empty/c.py", content="c\n")
+        await talk.hand.call("write", path="used/deep/d.py", content="d\n")
+        (tmp_path / "used" / "mine.txt").write_text("mine\n")
+        await talk.undo()
+        left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+        assert [path for path in left if path.partition("/")[0] in ("new", "empty", "used")] == [
+            "empty",
+            "used",
+            "used/mine.txt",
+        ]
+
+    talk(tmp_path, story, flavour)
+
+
 def test_several_changes_of_one_file_are_taken_back_at_once(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("one\ntwo\n")

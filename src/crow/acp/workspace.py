@@ -162,11 +162,11 @@ class ClientWorkspace(LocalWorkspace):
             raise WorkspaceError(f"{shown(path.real)} is too large to be changed in the editor. {ASK_TO_SAVE}")
         return await self._write_unasked(path, text, state)
 
-    async def remove(self, path: ResolvedPath, before: Document) -> None:
+    async def remove(self, path: ResolvedPath, before: Document, folders: int = 0) -> None:
         state = await self._unchanged_state(path, before)
         if state.saved is None or state.is_unsaved:
             raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
-        await super().remove(path, state.saved)
+        await super().remove(path, state.saved, folders)
 
     # --- looking
 

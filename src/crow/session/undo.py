@@ -59,6 +59,8 @@ class UndoableChange(msgspec.Struct):
     """The digest of the text that the turn left there; empty if it was stopped before it could say so."""
     mixed: bool = False
     """Somebody else changed the file between two changes of the turn: their text is in none that we kept."""
+    missing_folders: int = 0
+    """If the file was not there: how many of the folders that it lies in were not there either."""
     attempts: dict[str, Before | None] = {}
     """What calls would replace that have not written yet: subagents may be at it side by side, and not all succeed."""
 
@@ -114,7 +116,8 @@ class PastTurn:
         for event in self.events:
             match event:
                 case FileBackedUp(path=path):
-                    changes.setdefault(path, UndoableChange(path, event.before)).changing(event.call_id, event.before)
+                    made = UndoableChange(path, event.before, missing_folders=event.missing_folders)
+                    changes.setdefault(path, made).changing(event.call_id, event.before)
                 case FileWritten(path=path) if path in changes:
                     changes[path].written(event.call_id, event.digest)
                 case _:
@@ -254,7 +257,7 @@ class _Undo:
             if found is None:
                 self._unchanged.append(name)
             elif change.before is None:
-                await self._remove(found.target, found.now)
+                await self._remove(found.target, found.now, change.missing_folders)
                 self._removed.append(name)
             else:
                 self._restored.append(name + await self._restore(found.target, found.now, change.before))
@@ -304,12 +307,12 @@ class _Undo:
         after = await self._perform(ToolKind.EDIT, "Restore", change.locations[0], result, write)
         return "" if after.text == old.text else " (changed by the editor when it was saved)"
 
-    async def _remove(self, target: ResolvedPath, now: Document) -> None:
+    async def _remove(self, target: ResolvedPath, now: Document, folders: int) -> None:
         display = diff.display(shown(now.path), now.text, None)
         result = ToolResult(ok=True, text="", message="removed", display=display)
 
         def remove() -> Awaitable[None]:
-            return self._workspace.remove(target, now)
+            return self._workspace.remove(target, now, folders)
 
         await self._perform(ToolKind.DELETE, "Remove", Location(now.path), result, remove)
 

@@ -91,7 +91,7 @@ async def change_file(
     StorageFailed if it could not be stored: nothing was written then.
     """
     image = None if before is None else Before(before.text, before.encoding, before.mark)
-    await journal.record(FileBackedUp(call_id, path.real, image))
+    await journal.record(FileBackedUp(call_id, path.real, image, path.missing_folders if before is None else 0))
     after = await workspace.write_document(path, text, before)
     # What is there by now: an editor may have formatted the text when it saved it.
     journal.append(

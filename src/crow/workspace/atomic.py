@@ -14,6 +14,8 @@ import os
 import stat
 import time
 import zlib
+from itertools import islice
+from pathlib import PurePosixPath
 from threading import Event
 from types import TracebackType
 from typing import Self
@@ -21,7 +23,7 @@ from typing import Self
 from crow.errors import StaleFile, WorkspaceError
 from crow.paths import shown
 from crow.workspace.failures import unwritable
-from crow.workspace.resolved_path import PinnedFile, ResolvedPath
+from crow.workspace.resolved_path import PinnedFile, ResolvedPath, remove_empty
 
 LOCK_TIMEOUT = 5
 """Seconds to wait for another write of the same file."""
@@ -54,7 +56,8 @@ def replace_file(path: ResolvedPath, content: bytes, expected: bytes | None, giv
         raise unwritable(path.real, error) from None
 
 
-def remove_file(path: ResolvedPath, expected: bytes) -> None:
+def remove_file(path: ResolvedPath, expected: bytes, folders: int = 0) -> None:
+    """Also so many of the folders above it, if nothing else lies in them."""
     try:
         with PinnedFile(path) as target:
             target.check(expects_file=True)
@@ -65,6 +68,7 @@ def remove_file(path: ResolvedPath, expected: bytes) -> None:
         raise _gone(path.real) from None
     except OSError as error:
         raise unwritable(path.real, error) from None
+    remove_empty([str(folder) for folder in islice(PurePosixPath(path.real).parents, folders)])
 
 
 def remove_temporary(path: str) -> None:

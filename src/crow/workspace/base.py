@@ -65,6 +65,8 @@ class TerminalOutput(msgspec.Struct, frozen=True):
     """How the command ended; None while it runs."""
     end: int = 0
     """How far the output goes: given to `output` as `since`, it leads to what came later."""
+    lines: int = 0
+    """How many lines the command has printed in all; 0 if that is not known."""
 
 
 class Terminal(Protocol):
@@ -218,8 +220,8 @@ class Workspace(Protocol):
         """
         ...
 
-    async def remove(self, path: ResolvedPath, before: Document) -> None:
-        """Takes the file away, under the same condition."""
+    async def remove(self, path: ResolvedPath, before: Document, folders: int = 0) -> None:
+        """Takes the file away, under the same condition, and so many folders above it if nothing lies in them."""
         ...
 
 

@@ -110,9 +110,9 @@ class LocalWorkspace:
         expected = await off_loop_if_large(len(before.text), lambda: bytes_of(before)) if before is not None else None
         return await self._to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
 
-    async def remove(self, path: ResolvedPath, before: Document) -> None:
+    async def remove(self, path: ResolvedPath, before: Document, folders: int = 0) -> None:
         expected = await off_loop_if_large(len(before.text), lambda: bytes_of(before))
-        await self._to_its_end(lambda given_up: remove_file(path, expected))
+        await self._to_its_end(lambda given_up: remove_file(path, expected, folders))
 
     async def _to_its_end(self, work: Callable[[threading.Event], Done]) -> Done:
         """The result of a change. If we are cancelled it is told to give up, and never abandoned half-way."""

@@ -58,6 +58,11 @@ class ResolvedPath(msgspec.Struct, frozen=True):
         """Where it led, and what it was called: a protected name stays protected if it is a link."""
         return (self.real,) if self.written in ("", self.real) else (self.real, self.written)
 
+    @property
+    def missing_folders(self) -> int:
+        """How many of the folders above it were not there."""
+        return len(_names(os.path.dirname(self.real))) - self.folder.depth if self.folder is not None else 0
+
 
 def resolve_path(path: str, home: str) -> ResolvedPath:
     """Resolves a path that may be relative to a folder or begin with `~`. OSError if it cannot be resolved."""

@@ -86,9 +86,9 @@ class FacesWorkspace:
         await self._check(path)
         return await self._lead.write_document(path, text, before, like=like)
 
-    async def remove(self, path: ResolvedPath, before: Document) -> None:
+    async def remove(self, path: ResolvedPath, before: Document, folders: int = 0) -> None:
         await self._check(path)
-        await self._lead.remove(path, before)
+        await self._lead.remove(path, before, folders)
 
     async def _check(self, path: ResolvedPath) -> None:
         if obstacle := await self._obstacle(path):
