@@ -85,6 +85,8 @@ class CommandEnd(msgspec.Struct, frozen=True):
     """Characters of the result's text that are the command's output."""
     code: int | None = None
     signal: str | None = None
+    lines: int = 0
+    """The lines that it has printed, where something of them was left out of the text and their number is known."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):

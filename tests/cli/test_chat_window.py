@@ -247,3 +247,10 @@ def test_after_a_command_of_crows_own_nothing_says_that_it_is_done(tmp_path: Pat
         window.press("enter")
         window.wait_until("✓ done")
         assert sum("done" in row for row in window.scrollback) == 1
+
+
+def test_all_lines_of_a_long_output_are_counted(tmp_path: Path) -> None:
+    play(tmp_path, run_command("seq 300000"), HELLO)
+    with chat(tmp_path, "--mode", "auto", status="auto · play/it") as window:
+        window.type("count\r")
+        window.wait_until("299990 lines before · Ctrl-O")

@@ -476,6 +476,8 @@ def raw_output(result: ToolResult) -> object:
         told |= {"stdout": result.text[: end.printed][:LARGEST_RAW], "exitCode": end.code}
         if end.signal is not None:
             told["signal"] = end.signal
+        if end.lines:
+            told["lines"] = end.lines
     return told
 
 

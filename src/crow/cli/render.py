@@ -23,6 +23,7 @@ from crow.cli.render_calls import (
     has_exit,
     in_words,
     is_titled,
+    lines_printed,
     live_lines,
     message_of,
     only_words,
@@ -288,6 +289,7 @@ class Renderer:
             call.content = update.content
         call.message = message_of(update.raw_output) or call.message
         call.has_exit = has_exit(update.raw_output)
+        call.lines_printed = lines_printed(update.raw_output)
         call.status = update.status or call.status
         return call
 
@@ -316,7 +318,7 @@ class Renderer:
             facts = [f"{seconds:.1f} s"]  # all that the title does not tell of how the command ended
         self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call, facts)
         if is_command or call.is_task:
-            self._output(call.title, lines)
+            self._output(call.title, lines, max(call.lines_printed, len(lines)))
         else:
             self._details(call.title, lines)
         for item in call.content:
@@ -357,11 +359,11 @@ class Renderer:
         width = self._screen.width
         return width - cells(OUTPUT_BORDER) if width else 0
 
-    def _output(self, title: str, lines: list[str]) -> None:
-        """The end of it, where programs say how it went."""
+    def _output(self, title: str, lines: list[str], total: int) -> None:
+        """The end of it, where programs say how it went. `total`: lines that were printed, also those not here."""
         last = lines[-OUTPUT_LINES:]
         shown = [cut(line, LONGEST_LINE) for line in last]
-        before = f"{counted(len(lines) - len(last), 'line')} before" if len(lines) > len(last) else ""
+        before = f"{counted(total - len(last), 'line')} before" if total > len(last) else ""
         whole = [(f"  {line}", PLAIN) for line in lines]
         self._say_what_is_left_out(OUTPUT_BORDER, before, title, whole, is_cut=shown != last)
         for line in shown:

@@ -65,6 +65,12 @@ def has_exit(raw_output: object) -> bool:
     return isinstance(raw_output, dict) and any(raw_output.get(name) is not None for name in ("exitCode", "signal"))  # pyright: ignore[reportUnknownMemberType] -- JSON
 
 
+def lines_printed(raw_output: object) -> int:
+    """How many lines a command has printed, where not all of them came with the call; else 0."""
+    lines = raw_output.get("lines") if isinstance(raw_output, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- JSON
+    return lines if isinstance(lines, int) else 0
+
+
 def title_style(kind: str, style: str = PLAIN) -> str:
     """How a call's title is written: a command is told by its colour."""
     return CODE if kind == "execute" else style
@@ -206,6 +212,8 @@ class RunningCall:
         self.message = ""
         self.has_exit = False
         """A command did it, and how it ended is known."""
+        self.lines_printed = 0
+        """Where not all of them came with the call."""
         self.title_tells_end = False
         """The title came with the end of the call, so it says what came of it."""
         self.asked: list[ToolContent] = []

@@ -202,7 +202,7 @@ class CommandAction(Action):
                 means_no=ending is not None and answers_no(self._command, ending.code, output.text),
                 is_stopped=self._terminals.was_stopped(self._call_id),
             )
-            result = self._ended(terminal, output.text, ended, journal)
+            result = self._ended(terminal, output, ended, journal)
             self._terminals.release_soon(terminal)
         except BaseException:
             await self._break_off(terminal, journal)
@@ -248,17 +248,19 @@ class CommandAction(Action):
             self._terminals.release_soon(terminal)
             await self._terminals.released(PROMPTLY)
 
-    def _ended(self, terminal: Terminal, output: str, ended: "Ended", journal: Journal) -> ToolResult:
+    def _ended(self, terminal: Terminal, output: TerminalOutput, ended: "Ended", journal: Journal) -> ToolResult:
         result = self._result(
-            terminal, output, ended.for_model(), ended.for_person(), ok=ended.well, brief=ended.for_title()
+            terminal, output.text, ended.for_model(), ended.for_person(), ok=ended.well, brief=ended.for_title()
         )
-        result = msgspec.structs.replace(result, command=CommandEnd(len(output), ended.exit.code, ended.exit.signal))
+        lines = output.lines if output.truncated else 0
+        end = CommandEnd(len(output.text), ended.exit.code, ended.exit.signal, lines)
+        result = msgspec.structs.replace(result, command=end)
         if not terminal.client_id or ended.timeout is None:
             return result
         # The one thing that its terminal does not show; said while the terminal is still there.
         shown = (TerminalBlock(terminal.client_id), TextBlock(result.message))
         journal.append(CallProgressed(self._call_id, shown))
-        return msgspec.structs.replace(result, display=(*shown, HiddenOutput(output)))
+        return msgspec.structs.replace(result, display=(*shown, HiddenOutput(output.text)))
 
     async def _watch(self, terminal: Terminal, journal: Journal) -> TerminalExit | None:
         """Shows the command until it has ended; None if time ran out first."""

@@ -31,7 +31,7 @@ from crow.messages import (
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, Usage, told_cost
 from crow.model.pauses import Retries
 from crow.model.replies import reply_room
-from crow.results import CommandEnd, ToolKind, ToolResult
+from crow.results import ToolKind, ToolResult
 from crow.tools.ask import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
 from crow.tools.base import SMALL_WINDOW, Toolbox, small_set
 from crow.turn.history import History
@@ -353,5 +353,5 @@ def fitted_output(result: ToolResult, kind: ToolKind, most: int | None) -> ToolR
     output, rest = result.text[:printed], result.text[printed:]
     output = without_middle(output, max(0, len(output) * most // size - len(rest)))
     note = f"\n(Cut to what the model's window has room for. {HOW_TO_GET_LESS.get(kind, 'Ask for less at once.')})"
-    command = result.command and CommandEnd(len(output), result.command.code, result.command.signal)
+    command = result.command and replace(result.command, printed=len(output))
     return replace(result, text=f"{output}{rest}{note}", command=command)

@@ -172,7 +172,7 @@ class LocalTerminal:
     async def output(self, since: int = 0) -> TerminalOutput:
         ending = self._running().result() if self._is_over() else None  # before the output: it is all there by then
         excerpt = await self._recording.excerpt(since)
-        return TerminalOutput(excerpt.text, excerpt.truncated, ending, excerpt.end)
+        return TerminalOutput(excerpt.text, excerpt.truncated, ending, excerpt.end, excerpt.lines)
 
     async def kill(self) -> None:
         if self._process is not None:

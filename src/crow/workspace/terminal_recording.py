@@ -32,6 +32,8 @@ class OutputExcerpt(NamedTuple):
     text: str
     truncated: bool
     end: int
+    lines: int
+    """Of all output, from its beginning on."""
 
 
 class Recording:
@@ -86,7 +88,7 @@ class Recording:
         readable = partial(_readable, view, self._limit, self._buffer.file.where())
         is_short = len(view.beginning) + len(view.end_part) <= texts.QUICK
         text, truncated = readable() if is_short else await asyncio.to_thread(readable)
-        return OutputExcerpt(text, truncated, view.end)
+        return OutputExcerpt(text, truncated, view.end, view.lines)
 
     def glimpse(self) -> str:
         view = self._buffer.newest(4 * GLIMPSE)
