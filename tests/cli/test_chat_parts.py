@@ -24,7 +24,7 @@ from crow.cli.chat import history as history_module
 from crow.cli.chat.completion import ChatCompleter
 from crow.cli.chat.history import ProjectHistory
 from crow.cli.chat.inline import LineBuffer, breaks_lines_anew
-from crow.cli.chat.messages import Message, Outbox, mentioned, picture_mention
+from crow.cli.chat.messages import Message, Outbox, mentioned, missing, picture_mention
 from crow.cli.chat.notify import attention_sequence
 from crow.cli.chat.status_line import Status
 from crow.cli.chat.transcript import Fold
@@ -294,6 +294,21 @@ def test_lines_leave_the_buffer_when_they_are_whole_and_keep_their_style(tmp_pat
         assert buffer.take_lines() == "\x1b[0;1mbold goes on\x1b[0m\n"
         assert buffer.rest == "\x1b[0;1mover the end\x1b[0m"
         assert buffer.take_lines() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("see @nope.py", "There is no file nope.py."),
+        ("see @nope.py#L3-5, and @nope.py again", "There is no file nope.py."),
+        ('@nest.py, (@src/b) and @"a file.txt".', "There are no files src/b and a file.txt."),
+        ("@dataclass @app.route('/') @types/node @ada me@host.de @nest.py @src", ""),
+    ],
+)
+def test_files_that_are_not_there_are_told_apart_from_other_words(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "nest.py").touch()
+    assert missing(text, str(tmp_path)) == (told and f"{told} The model gets your text as it is.")
 
 
 @pytest.mark.parametrize(

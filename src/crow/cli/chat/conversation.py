@@ -20,7 +20,7 @@ from crow.acp.wire import (
 )
 from crow.cli.answer_keys import Choice
 from crow.cli.chat.commands import LEAVING, Commands
-from crow.cli.chat.messages import Message, Outbox, Waiting, picture_mention
+from crow.cli.chat.messages import Message, Outbox, Waiting, missing, picture_mention
 from crow.cli.chat.replay import Replay
 from crow.cli.chat.status_line import MODE, Status
 from crow.cli.interactive_client import AGENT, Answerer, RenderingClient
@@ -287,7 +287,7 @@ class Conversation(RenderingClient):
             self._end_turn()
             return
         self.has_happened = True
-        self.renderer.prompt(message.shown)
+        self._show_said(message)
         self.renderer.begin_turn()
         is_refused = False
         try:
@@ -366,13 +366,18 @@ class Conversation(RenderingClient):
             self.renderer.mark("!", str(error), WARNING)
             taken_as = None
         if taken_as is not None and self.outbox.remove(entry):
-            self.renderer.prompt(message.shown)
+            self._show_said(message)
             self._said[taken_as] = message
             if not self.is_running:  # another client's turn, whose end was told before this
                 self._put_back()
         entry.steering = None  # else it waits like any other
         self._send_next()
         self._view.changed()
+
+    def _show_said(self, message: Message) -> None:
+        self.renderer.prompt(message.shown)
+        if words := missing(message.text, self._opening.cwd):
+            self.renderer.mark("!", words, WARNING)
 
     # --- what the agent says
 

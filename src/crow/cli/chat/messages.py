@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ MENTION = re.compile(r"""(?<![^\s([{])@(?:"([^"\n]+)(?:"|$)|(\S+))""", re.MULTIL
 """A file that a text names; with quotation marks around it if it has blanks. At the end of a line the second one may be
 missing: a folder that was completed is left open."""
 _LINES = re.compile(r"#(L\d+(?:-L?\d+)?)$", re.ASCII)
+_FILE = re.compile(r"[\w ./~+-]*\w\.\w{1,5}(?:#L\d.*)?")
 _PUNCTUATION = ".,;:!?)]}'\""
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 LONGEST_PATH = 4096
@@ -75,14 +76,30 @@ def picture_mention(text: str, folder: str) -> str:
 
 def mentioned(text: str, folder: str) -> list[ResourceLink]:
     """Links to the files and folders that a text names with `@`. What is no file is just text, such as an address."""
-    found: list[ResourceLink] = []
+    links = (next(filter(None, (_link(name, folder) for name in names)), None) for names in _named(text))
+    return [link for link in links if link is not None]
+
+
+def missing(text: str, folder: str) -> str:
+    """Says which files a text names with `@` that are not there; empty if none. Only what looks like a file counts:
+    decorators, packages and people are written so, too."""
+    names = [names[-1] for names in _named(text) if not any(_link(name, folder) for name in names)]
+    files = list(dict.fromkeys(one_line(_LINES.sub("", name)) for name in names if _looks_like_a_file(name, folder)))
+    if not files:
+        return ""
+    said = f"is no file {files[0]}" if len(files) == 1 else f"are no files {', '.join(files[:-1])} and {files[-1]}"
+    return f"There {said}. The model gets your text as it is."
+
+
+def _named(text: str) -> Iterator[list[str]]:
+    """Of all mentions, the names that each may mean."""
     for quoted, plain in MENTION.findall(text):
-        for name in [quoted] if quoted else [plain, plain.rstrip(_PUNCTUATION)]:
-            link = _link(name, folder)
-            if link is not None:
-                found.append(link)
-                break
-    return found
+        yield [quoted] if quoted else [plain, plain.rstrip(_PUNCTUATION)]
+
+
+def _looks_like_a_file(name: str, folder: str) -> bool:
+    first, slash, _ = name.partition("/")
+    return bool(_FILE.fullmatch(name)) or (bool(slash) and os.path.isdir(os.path.join(folder, first)))
 
 
 def _link(name: str, folder: str) -> ResourceLink | None:
