@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from crow.cli import doctor
 from crow.cli.doctor import check_store
 from crow.disk import network_file_system
 from crow.store import database
@@ -116,6 +117,24 @@ def test_doctor_says_so(tmp_path):
     assert (warning.outcome, sound.outcome) == ("warn", "fine")
     assert f"{tmp_path} lies on a network file system (nfs4)" in warning.text
     assert "CROW_HOME" in warning.remedy
+
+
+def test_doctor_checks_a_large_store_for_a_moment_unless_it_is_to_check_all_of_it(tmp_path, monkeypatch):
+    with_store(tmp_path, lambda store: say(store, "s"))
+    path = tmp_path / "sessions.db"
+    with sqlite3.connect(path) as connection:
+        connection.executemany(
+            "INSERT INTO contents (digest, data) VALUES (?, zeroblob(2000))", ((b"%d" % n,) for n in range(20_000))
+        )
+    connection.close()
+    monkeypatch.setattr(doctor, "LONGEST_LOOK", 0.0)
+    monkeypatch.setattr(doctor, "AGAIN", 0.0005)
+    [moment] = check_store(str(tmp_path))
+    assert (moment.outcome, "sound as far as it was read" in moment.text) == ("fine", True)
+    assert "crow doctor --whole-store" in moment.remedy
+    [whole] = check_store(str(tmp_path), whole=True)
+    assert (whole.outcome, whole.remedy) == ("fine", "")
+    assert whole.text.endswith("is sound: 1 session")
 
 
 def test_elsewhere_there_is_nothing_to_say(tmp_path):

@@ -41,8 +41,8 @@ class Check(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
-def fine(text: str) -> Check:
-    return Check("fine", text)
+def fine(text: str, remedy: str = "") -> Check:
+    return Check("fine", text, remedy)
 
 
 def warn(text: str, remedy: str) -> Check:
