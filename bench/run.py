@@ -1,6 +1,6 @@
 """make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
 
-python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions,attach,page]
+python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions,attach,page,many]
                     [--crow PATH]
 
 Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
@@ -13,12 +13,14 @@ import importlib.util
 import json
 import os
 import pty
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+import many_sessions
 import page_bench
 from acp_client import cpu_seconds
 from stages import Bench
@@ -37,6 +39,7 @@ STAGES = (
     "sessions",
     "attach",
     "page",
+    "many",
 )
 
 CONFIG = """
@@ -139,6 +142,10 @@ ROWS = [
     ("list5000_at_once_ms", "first page of 5,000 sessions, asked right after `initialize`", "ms", None, None),
     ("list5000_first_ms", "the same of a new process, half a second later", "ms", 20, None),
     ("list5000_ms", "the same, asked once more", "ms", 20, None),
+    ("doctor20000_s", "20,000 sessions, 2.7 GB: `crow doctor`", "s", 3, None),
+    ("index20000_s", "the same: all is indexed, from nothing", "s", None, None),
+    ("search20000_ms", "a search in them, once all is indexed, the slowest of ten", "ms", 300, None),
+    ("delete20000_ms", "a deletion, each of ten", "ms", 50, None),
     ("cancel_text_ms", "a cancel in the text → the prompt's answer", "ms", 1000, None),
     ("cancel_command_ms", "a cancel in a running command → the prompt's answer", "ms", 1000, None),
     ("exit_ms", "the end of input → the end of the process", "ms", 2000, None),
@@ -218,6 +225,17 @@ def page_figures(options, work):
     return page_bench.measure(options.crow, work)
 
 
+def figures_of_many_sessions(options, work):
+    """The store takes a minute to make: once is enough."""
+    home = os.path.join(work, "many")
+    os.makedirs(home, mode=0o700)
+    many_sessions.make(home)
+    try:
+        return many_sessions.measure(options.crow, home)
+    finally:
+        shutil.rmtree(home)
+
+
 def measure(options):
     figures: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="crow-bench-") as work:
@@ -237,8 +255,9 @@ def measure(options):
                         m["chat_first_line_cpu_s"] = chat_first_line_cpu(options.crow, agent["env"])
                     if stage == "stream":
                         m["bare_cpu_s"] = bare_loop_cpu(options.port)
-                    if stage == "page":
-                        m.update(page_figures(options, work) if number == 0 else {})
+                    if stage in ("page", "many"):
+                        once = page_figures if stage == "page" else figures_of_many_sessions
+                        m.update(once(options, work) if number == 0 else {})
                     else:
                         getattr(bench, stage)(agent, m)
                     derive(stage, m)

@@ -278,8 +278,14 @@ export interface Methods {
   "_crow/ping": { params: object; result: object };
   "_crow/inbox": { params: object; result: { sessions: InboxRow[] } };
   "_crow/search": {
-    params: { query: string; limit?: number };
-    result: { matches: (SessionInfo & { where: "title" | "text"; parts: { text: string; hit: boolean }[] })[]; indexing?: boolean };
+    params: { query: string; limit?: number; cursor?: string };
+    result: {
+      matches: (SessionInfo & { where: "title" | "text"; parts: { text: string; hit: boolean }[] })[];
+      nextCursor?: string;
+      indexing?: boolean;
+      unread?: number;
+      sessions?: number;
+    };
   };
   "_crow/files": {
     params: { sessionId: SessionId; query: string; limit?: number };

@@ -26,6 +26,8 @@ const ROWS = 200;
 
 const query = signal("");
 const matches = signal<Match[] | null>(null);
+/** How much of what was said is still being read, for who looks for something in it. */
+const progress = signal("");
 
 export function Sidebar(): JSX.Element {
   const text = query.value;
@@ -132,9 +134,11 @@ function RowView({ row }: { row: Row }): JSX.Element {
 
 function Found({ text }: { text: string }): JSX.Element {
   const found = matches.value ?? inTitles(text);
-  if (!found.length) return <li class="quiet empty">{matches.value || !crow.isUsable ? "Nothing found." : "Searching…"}</li>;
+  if (!found.length)
+    return <li class="quiet empty">{progress.value || (matches.value || !crow.isUsable ? "Nothing found." : "Searching…")}</li>;
   return (
     <>
+      {progress.value && <li class="quiet empty">{progress.value}</li>}
       {found.map((match) => (
         <li key={match.sessionId} class="row">
           <button class="row-open" onClick={() => openSession(match.sessionId, match)}>
@@ -153,6 +157,10 @@ function Found({ text }: { text: string }): JSX.Element {
   );
 }
 
+function progressOf({ unread, sessions }: Methods["_crow/search"]["result"]): string {
+  return unread && sessions ? `Reading: ${(sessions - unread).toLocaleString()} of ${sessions.toLocaleString()} sessions.` : "";
+}
+
 /** What is found in the titles that are known here, until Crow has looked into the texts. */
 function inTitles(text: string): Match[] {
   const wanted = text.toLowerCase();
@@ -164,12 +172,14 @@ function inTitles(text: string): Match[] {
 function useSearch(text: string): void {
   useEffect(() => {
     matches.value = null;
+    progress.value = "";
     if (!text.trim()) return;
     const search = async () => {
       try {
         const answer = await crow.call("_crow/search", { query: text });
         if (query.value !== text) return;
         matches.value = answer.matches;
+        progress.value = progressOf(answer);
         if (answer.indexing) timer = setTimeout(search, INDEXING_MS);
       } catch (error) {
         if (query.value === text) matches.value = inTitles(text);

@@ -119,7 +119,7 @@ class Extensions:
 
     async def _search(self, request: SearchRequest) -> SearchResponse:
         with errors_as_answers():
-            found = await self._host.store.search(request.query, request.limit)
+            found = await self._host.store.search(request.query, request.cursor or "", request.limit)
         matches = [
             SearchMatch(
                 session_id=match.entry.id,
@@ -131,7 +131,10 @@ class Extensions:
             )
             for match in found.matches
         ]
-        return SearchResponse(matches=matches, indexing=not found.is_complete)
+        response = SearchResponse(matches=matches, next_cursor=found.next_cursor or None)
+        if not found.unread:
+            return response
+        return msgspec.structs.replace(response, indexing=True, unread=found.unread, sessions=found.sessions)
 
     # --- files
 

@@ -45,6 +45,7 @@ class InboxRows(Wire, frozen=True):
 class SearchRequest(Wire, frozen=True):
     query: str
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+    cursor: str | None = None
 
 
 class SearchPart(Wire, frozen=True, omit_defaults=False):
@@ -66,6 +67,10 @@ class SearchResponse(Wire, frozen=True):
     matches: list[SearchMatch]
     indexing: bool = False
     """Some sessions are not indexed yet: more may be found in a moment."""
+    next_cursor: str | None = None
+    unread: int | None = None
+    sessions: int | None = None
+    """While it is indexed: how many sessions still are to be, and how many there are."""
 
 
 # --- the files of a session's folder

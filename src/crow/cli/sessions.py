@@ -271,7 +271,7 @@ async def _find_all(store: SessionStore, ids: Sequence[str]) -> list[SessionEntr
 
 async def _find(store: SessionStore, id: str) -> SessionEntry:
     """The session with this id, or the only one whose id begins with it."""
-    entries = [entry for entry in await _all_entries(store) if id and entry.id.startswith(id)]
+    entries = await store.beginning_with(id) if id else ()
     if len(entries) == 1:
         return entries[0]
     try:

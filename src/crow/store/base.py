@@ -134,8 +134,12 @@ class Match(msgspec.Struct, frozen=True):
 
 class SearchResult(msgspec.Struct, frozen=True):
     matches: Sequence[Match]
-    is_complete: bool
-    """False while sessions are still being indexed: more may be found in a moment."""
+    next_cursor: str = ""
+    """Empty if these are the last ones."""
+    unread: int = 0
+    """Sessions that are still to be indexed: more may be found in a moment."""
+    sessions: int = 0
+    """All there are."""
 
 
 class FormerFile(msgspec.Struct, frozen=True):
@@ -195,6 +199,10 @@ class SessionStore(Protocol):
         """SessionUnknown if there is none."""
         ...
 
+    async def beginning_with(self, beginning: str) -> Sequence[SessionEntry]:
+        """The sessions in which something was said whose ids begin like this."""
+        ...
+
     async def claim(self, session_id: str) -> EventLog:
         """Makes this process the owner. SessionUnknown; SessionElsewhere if it lives in a process that can be attached
         to; SessionBusy if a turn of it runs in one that cannot."""
@@ -229,9 +237,10 @@ class SessionStore(Protocol):
         nothing is read while nobody writes."""
         ...
 
-    async def search(self, query: str, limit: int) -> SearchResult:
-        """The sessions in which all words of the query were said, in one message or in the title; those first, then the
-        newest. What is not indexed yet is indexed first, for a moment, and then beside everything else."""
+    async def search(self, query: str, cursor: str, size: int) -> SearchResult:
+        """A page of the sessions in which all words of the query were said, in one message or in the title; those
+        first, then the newest. What is not indexed yet is indexed first, for a moment, and then beside everything else.
+        BadCursor if the cursor is none of ours."""
         ...
 
     async def spent_on(self, day: str) -> Mapping[str, float]:

@@ -33,6 +33,7 @@ FIRST_PAGE_OF_FOLDER = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd I
 NEXT_PAGE_OF_FOLDER = (
     f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd IN (?) AND (updated, id) < (?, ?) {_NEWEST_FIRST}"
 )
+BEGINNING_WITH = f"SELECT {ENTRY} FROM sessions WHERE id >= ?1 AND id < ?1 || char(1114111) AND listed = 1"
 CHANGED_SINCE = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND updated >= ?"
 COUNT = "SELECT count(*) FROM sessions WHERE listed = 1"
 IDS = "SELECT id FROM sessions WHERE listed = 1"
@@ -51,6 +52,10 @@ class Queries:
             if row is None:
                 raise unknown(session_id)
             return entry_of(row)
+
+    def beginning_with(self, beginning: str) -> list[SessionEntry]:
+        with self._reading() as connection:
+            return [entry_of(row) for row in connection.execute(BEGINNING_WITH, (clean(beginning),))]
 
     def events(
         self,
