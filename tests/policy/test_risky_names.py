@@ -8,12 +8,14 @@ import pytest
 
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
+from crow.policy import protected_links
 from crow.policy.base import Ask
 from crow.policy.paths import is_protected, is_secret, what_secret, why_protected
 from crow.policy.risky_names import Group, risky_names
 from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import word
+from tests.support.work import lines_run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "permissions.md"
 
@@ -214,10 +216,32 @@ def test_a_file_that_a_link_of_a_protected_name_leads_to_is_asked_about(policy, 
     def verdict(name):
         return word(policy.judge(Deed("write", ToolKind.EDIT, writes=(f"{tmp_path.resolve()}/{name}",))))
 
-    linked = ["scripts/check.sh", "docs/vs/tasks.json", "docs/vs/new/x", "ci/x.yml", "packages/a/tools/environment"]
+    linked = [
+        "scripts/check.sh",
+        "Scripts/Check.sh",
+        "docs/vs/tasks.json",
+        "docs/vs/new/x",
+        "ci/x.yml",
+        "packages/a/tools/environment",
+    ]
     assert [name for name in [*linked, "packages/a/tools/husky/pre-push"] if verdict(name) != "ask"] == []
     plain = ["scripts/other.sh", "docs/x.json", "ci/y.yml", "packages/a/tools/x", "README.md", "tools/environment"]
     assert [name for name in plain if verdict(name) != "allow"] == []
+
+
+def test_looking_for_links_ends_in_a_large_project(policy, tmp_path, monkeypatch):
+    monkeypatch.setattr(protected_links, "_MOST_LOOKED_AT", 200)
+    deed = Deed("write", ToolKind.EDIT, writes=(f"{tmp_path.resolve()}/a/b/c",))
+
+    def work(folders):
+        for number in range(folders):
+            (tmp_path / f".store/{number}").mkdir(parents=True, exist_ok=True)
+            for name in range(10):
+                (tmp_path / f".store/{number}/{name}").touch()
+        return lines_run(lambda: policy.judge(deed))
+
+    some = work(10)
+    assert work(100) < 4 * some
 
 
 def test_no_name_stands_in_the_file_twice_and_each_is_found():

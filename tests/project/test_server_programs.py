@@ -5,9 +5,13 @@ import shutil
 
 import pytest
 
+from crow.actions import Deed
 from crow.config.settings import McpServerSettings
-from crow.project.server_programs import program_files
+from crow.policy.base import Ask
+from crow.policy.rule_policy import RulePolicy
+from crow.project.server_programs import program_files, said_of_programs
 from crow.project.trusted_sources import Sources, TrustFile
+from crow.results import ToolKind
 
 FILES = """
 tools/server.py tools/main.py tools/data.json tools/notes.txt server.js dist/index.js pkg/__init__.py pkg/__main__.py
@@ -105,6 +109,21 @@ def test_trust_ends_when_a_program_changes_appears_or_goes(project, tmp_path):
     assert asks_after((project / "tools/server.py").unlink)
     assert not asks_after(lambda: (project / "data.db").write_text("rows"))
     assert not asks_after(lambda: (project / "tools/notes.txt").write_text("more"))
+
+
+def test_writing_a_program_is_asked_about_however_its_name_is_spelled(project):
+    policy = RulePolicy([str(project)], mode="edit")
+    servers = {"a": server("python3 tools/server.py"), "b": server("node new/b.js"), "c": server("uvx x")}
+    policy.programs = lambda: said_of_programs(servers, [str(project)])
+
+    def verdict(name):
+        found = policy.judge(Deed("write", ToolKind.EDIT, writes=(f"{project}/{name}",)))
+        return found.reason.rpartition("protected: ")[2] if isinstance(found, Ask) else type(found).__name__
+
+    assert verdict("tools/server.py") == "the MCP server `a` runs it when it starts."
+    assert verdict("Tools/SERVER.py") == "the MCP server `a` runs it when it starts."
+    assert verdict("new/b.js") == "the MCP server `b` runs it when it starts."
+    assert verdict("tools/main.py") == "Allow"
 
 
 def test_a_program_that_is_a_link_counts_by_what_it_leads_to(project, tmp_path):

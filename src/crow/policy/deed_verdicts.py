@@ -136,7 +136,7 @@ def _aspect_of(path: str, situation: Situation, *, written: bool) -> tuple[Aspec
 
 
 def _why_protected(path: str, situation: Situation) -> str:
-    why = why_protected(path, situation.private) or situation.programs().get(path, "")
+    why = why_protected(path, situation.private) or situation.programs().get(path.casefold(), "")
     return why or (why_linked(path, situation.roots) if situation.contains(path) else "")
 
 

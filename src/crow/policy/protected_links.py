@@ -6,22 +6,22 @@ Looked for in the folders above the file, and in the folders of hooks and settin
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from crow.paths import is_inside
 from crow.policy.paths import why_protected
 
-_MOST_LOOKED_AT = 2000
-"""Entries of one folder: deciding stays quick."""
+_MOST_LOOKED_AT = 10_000
+"""Entries of folders: deciding stays quick, whatever lies there."""
 
 
 def why_linked(path: str, roots: Sequence[str]) -> str:
     """Why writing a resolved path writes something protected; empty if no link that is found leads there."""
     root = max((root for root in roots if is_inside(path, root)), key=len, default="")
-    folder = os.path.dirname(path)
+    folder, folded = os.path.dirname(path), path.casefold()  # as on disks that do not tell upper from lower case
+    left = iter(range(_MOST_LOOKED_AT))
     while root and is_inside(folder, root):
-        for link in _links_in(folder):
-            if is_inside(path, os.path.realpath(link)) and (why := why_protected(link)):
+        for link in _links_in(folder, left):
+            if is_inside(folded, os.path.realpath(link).casefold()) and (why := why_protected(link)):
                 return why
         if folder == root:
             break
@@ -29,28 +29,29 @@ def why_linked(path: str, roots: Sequence[str]) -> str:
     return ""
 
 
-def _links_in(folder: str) -> Iterator[str]:
+def _links_in(folder: str, left: Iterator[int]) -> Iterator[str]:
     """The links in a folder, and in the folders of hidden names in it: of `.git` those among its hooks."""
-    for entry in _entries(folder):
+    for entry in _entries(folder, left):
         if entry.is_symlink():
             yield entry.path
         elif entry.name == ".git":
-            yield from _links_below(f"{entry.path}/hooks", 0)
+            yield from _links_below(f"{entry.path}/hooks", 0, left)
         elif entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
-            yield from _links_below(entry.path, 1)
+            yield from _links_below(entry.path, 1, left)
 
 
-def _links_below(folder: str, depth: int) -> Iterator[str]:
-    for entry in _entries(folder):
+def _links_below(folder: str, depth: int, left: Iterator[int]) -> Iterator[str]:
+    for entry in _entries(folder, left):
         if entry.is_symlink():
             yield entry.path
         elif depth and entry.is_dir(follow_symlinks=False):
-            yield from _links_below(entry.path, depth - 1)
+            yield from _links_below(entry.path, depth - 1, left)
 
 
-def _entries(folder: str) -> Iterator["os.DirEntry[str]"]:
+def _entries(folder: str, left: Iterator[int]) -> list["os.DirEntry[str]"]:
+    """Those that there are, or as many of them as may still be looked at."""
     try:
         with os.scandir(folder) as entries:
-            yield from islice(entries, _MOST_LOOKED_AT)
+            return [entry for entry, _ in zip(entries, left, strict=False)]
     except OSError:
-        return
+        return []

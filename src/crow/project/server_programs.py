@@ -135,13 +135,13 @@ def _module_files(module: str) -> Iterator[str]:
 
 
 def said_of_programs(servers: Mapping[str, McpServerSettings], roots: Sequence[str]) -> dict[str, str]:
-    """What is to be said of writing each file that a server runs, by resolved path."""
+    """What is to be said of writing each file that a server runs, by resolved path, case-folded as on some disks."""
     said: dict[str, str] = {}
     for name, server in servers.items():
         for root in roots if server.command else ():
             for path in program_files(server, root):
                 for spelling in (path, os.path.realpath(path)):
-                    said.setdefault(spelling, f"the MCP server {code(name)} runs it when it starts")
+                    said.setdefault(spelling.casefold(), f"the MCP server {code(name)} runs it when it starts")
     return said
 
 
