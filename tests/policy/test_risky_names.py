@@ -20,6 +20,7 @@ from tests.support.work import lines_run
 DOCUMENT = Path(__file__).parents[2] / "docs" / "permissions.md"
 
 RUNS_BY_ITSELF = """
+bamboo-specs/x.java .gitlab-ci-build.yml .lando.yml mcporter.json .continuerc.json .devscripts .rdata wallaby.js
 .vim/coc-settings.json coc-settings.json .dir-locals-2.el .dir-locals.el .config/emacs/init.el .emacs.d/early-init.el
 init.el .theia/tasks.json .vscode/tasks.json .vscode/settings.json .idea/workspace.xml .zed/settings.json
 x.code-workspace x.sublime-project .lite_project.lua .bsp/sbt.json .rust-analyzer.toml rust-toolchain.toml .luarc.json
