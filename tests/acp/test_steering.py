@@ -360,17 +360,34 @@ def test_what_the_model_got_before_it_failed_is_in_the_history_and_not_left_over
     assert counts(crow)[-1] == 1
 
 
-def test_a_failure_in_the_middle_of_a_reply_leaves_it_over(gated):
+def test_a_failure_in_the_middle_of_a_reply_leaves_it_over(open_editor):
+    gate = Gate()
+    with Provider() as provider:
+        model = provider.openai
+        crow = open_editor(base_url=model.url, config="[limits]\nretry_wait = 0\n")
+        crow.new_session()
+        model.send(*model.opening(None), *model.spoken(("Once",)), gate, b"data: {nonsense\n\n")
+        prompt = crow.start_prompt("tell me a story")
+        crow.wait_for_text("Once")
+        id = injected(crow.steer(TEXT))
+        gate.open()
+        error = prompt.error()
+        assert error.data == {"details": error.message, "steering": {"leftOver": [{"messageId": id, "text": TEXT}]}}
+        assert TEXT in crow.text()
+
+
+def test_a_reply_that_broke_off_goes_on_with_it(gated):
     crow, model = gated
     gate = Gate()
     model.send(*model.opening(None), *model.spoken(("Once",)), gate, b"data: {nonsense\n\n")
+    model.answer(" upon a time.")
     prompt = crow.start_prompt("tell me a story")
     crow.wait_for_text("Once")
-    id = injected(crow.steer(TEXT))
+    injected(crow.steer(TEXT))
     gate.open()
-    error = prompt.error()
-    assert error.data == {"details": error.message, "steering": {"leftOver": [{"messageId": id, "text": TEXT}]}}
-    assert TEXT in crow.text()
+    assert prompt.answer() == ENDED
+    assert "Once" in str(model.requests[-1].body["messages"])
+    assert TEXT in str(model.requests[-1].body["messages"])
 
 
 def test_a_reply_that_is_cut_short_leaves_it_over(open_editor):

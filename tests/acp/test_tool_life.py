@@ -141,7 +141,9 @@ def test_output_is_shown_while_the_command_runs(open_editor):
     os.mkfifo(crow.workspace / "go")
     crow.new_session()
     prompt = crow.start_prompt("go")
-    crow.wait_until(lambda: any("ready" in text_of(call) for call in crow.tool_calls().values()), "the first line")
+    crow.wait_until(
+        lambda: any("text\nready" in text_of(call) for call in crow.tool_calls().values()), "the first line"
+    )
     assert crow.the_call()["status"] == "in_progress"
     (crow.workspace / "go").write_text("it\n")
     assert prompt.answer() == {"stopReason": "end_turn"}

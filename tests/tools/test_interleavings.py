@@ -189,11 +189,12 @@ def test_a_file_that_appears_while_the_permission_is_open_is_not_overwritten(tmp
     assert (tmp_path / "new.py").read_text() == "theirs\n"
 
 
-def test_a_new_file_that_the_person_has_begun_in_the_editor_is_not_overwritten(tmp_path):
+def test_a_new_file_that_the_person_has_named_and_begun_in_the_editor_is_not_overwritten(tmp_path):
     editor = Zed(tmp_path)
 
     async def run() -> None:
         async with connected(tmp_path, editor) as workspace:
+            workspace.note_buffer(await workspace.resolve("new.py"))
             action = await Hand(workspace).prepare("write", path="new.py", content="ours\n")
             editor.unsaved[str(tmp_path / "new.py")] = "theirs\n"
             with pytest.raises(WorkspaceError, match="exists by now"):
