@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from crow.mcp.using.changes import (
     LARGEST_DIFF,
@@ -14,6 +15,7 @@ from crow.mcp.using.changes import (
     command_of,
     partial_change,
     target_of,
+    text_now,
 )
 from crow.results import DiffBlock, TextBlock
 
@@ -100,6 +102,22 @@ def test_an_undo_shows_what_it_takes_back_unless_somebody_else_has_been_there(tm
     past.forget(last)
     (tmp_path / "a.py").write_text("one\n")
     assert changes(tmp_path, past, **undo) == (DiffBlock(path, "delete", "one\n", ""),)
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_one_that_is_not_there(tmp_path):
+    def now(**arguments: str) -> str | UnsetType | None:
+        meant = change_meant(arguments, "", PastChanges(), [str(tmp_path)])
+
+        async def story() -> str | UnsetType | None:
+            return await text_now(await meant)
+
+        return asyncio.run(story())
+
+    (tmp_path / "binary").write_bytes(b"\0\xff\xfe" * 100)
+    (tmp_path / "text").write_text("one\n")
+    for name, text in (("missing", None), ("text", "one\n"), ("binary", UNSET)):
+        assert now(path=name, old_str="one", new_str="1") == text
+    assert now(path="text") is UNSET, "no change is meant"
 
 
 def test_former_texts_are_kept_within_bounds():

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from crow import diff
 from crow.disk import Disk
@@ -150,14 +151,14 @@ async def change_meant(arguments: Mapping[str, Any], tool: str, past: PastChange
     return ChangeMeant(path.real, diffs, undone, disk)
 
 
-async def text_now(meant: ChangeMeant) -> str | None:
-    """The text that is there now, whatever was there before; None if there is none that can be read."""
+async def text_now(meant: ChangeMeant) -> str | UnsetType | None:
+    """The text that is there now, whatever was there before; UNSET if it cannot be read, or no change is meant."""
     if meant.disk is None:
-        return None
+        return UNSET
     try:
         return await _text_of(await meant.disk.resolve(meant.path), meant.disk)
     except CrowError:
-        return None
+        return UNSET
 
 
 async def _text_of(path: ResolvedPath, disk: LocalWorkspace) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from mcp_types import Tool as McpToolDefinition
 from mcp_types import ToolAnnotations
+from msgspec import UNSET, UnsetType
 
 from crow.actions import Deed
 from crow.config.settings import McpServerSettings
@@ -121,13 +122,14 @@ class McpAction(Action):
             journal.append(CallDescribed(self._call_id, ToolKind.DELETE, self.title, self.locations))
         return result
 
-    async def _note(self, before: str | None, *, undone: bool) -> None:
+    async def _note(self, before: str | UnsetType | None, *, undone: bool) -> None:
         """Remembers what the server really changed, for its undo."""
         past, meant = self._tool.connection.past, self._meant
+        after = await text_now(meant)
         if meant.undoes is not None and undone:
             past.forget(meant.undoes)
-        elif meant.path:
-            past.add(FileChange(meant.path, before, await text_now(meant)))
+        elif before is not UNSET and after is not UNSET:
+            past.add(FileChange(meant.path, before, after))
 
     def _check(self) -> None:
         if not self._tool.is_current:
