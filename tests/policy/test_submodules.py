@@ -1,6 +1,7 @@
 """What git may take for a submodule: a command that changes its index is covered only if it can add no repository."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,41 @@ def test_an_ignored_folder_holds_no_repository(project, line):
     plant(f"{project.root}/src/node_modules/x")
     assert word(policy.judge(project.line(line))) == "ask"
     assert judged(project, "git status && git add -A && git commit -m x") == "allow"
+
+
+@pytest.mark.parametrize("setting", ["[core]\nhooksPath = .husky", "[include]\npath = ../git.cfg"])
+def test_no_commit_brings_what_git_obeys(project, setting):
+    policy = project.policy(*map(allow, [*SWITCHING.splitlines(), "git *", "git merge *", "git switch *"]))
+    switching = [*SWITCHING.splitlines(), "git merge evil", "git switch evil"]
+    assert {word(policy.judge(project.line(line))) for line in switching} == {"allow"}
+    Path(project.root, ".git/config").write_text(f"{setting}\n")
+    assert {word(policy.judge(project.line(line))) for line in switching} == {"ask"}
+    for line in ("git status", "git add -A", "git commit -am x", "git branch x", "git log"):
+        assert word(policy.judge(project.line(line))) == "allow", line
+    Path(project.root, ".git/config").write_text("[core]\nhooksPath = /somewhere/else\n[include]\npath = more\n")
+    assert word(policy.judge(project.line("git switch evil"))) == "allow"
+
+
+def test_git_runs_a_hook_that_a_branch_brings(tmp_path):
+    """What the policy takes for granted of the git that is installed."""
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=tmp_path, check=True)
+
+    git("init", "-q", "-b", "main")
+    git("config", "core.hooksPath", ".husky")
+    git("commit", "-q", "--allow-empty", "-m", "a")
+    git("switch", "-qc", "evil")
+    hook = tmp_path / ".husky/post-checkout"
+    hook.parent.mkdir()
+    hook.write_text("#!/bin/sh\n: > fired\n")
+    hook.chmod(0o755)
+    git("add", ".")
+    git("commit", "-qm", "evil")
+    git("switch", "-q", "main")
+    (tmp_path / "fired").unlink(missing_ok=True)
+    git("switch", "-q", "evil")
+    assert (tmp_path / "fired").exists()
 
 
 def test_the_project_is_searched_once_for_a_line(project):

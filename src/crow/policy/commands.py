@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from crow.policy.brought_files import opened_word
-from crow.policy.git_commands import changes_index
+from crow.policy.git_commands import changes_index, takes_ignored
 from crow.policy.path_words import Budget, ExecutionContext, why_path_forbidden
 from crow.policy.programs import (
     CHOOSERS,
@@ -24,7 +24,7 @@ from crow.policy.programs import (
     TAKES_TEXT,
     program,
 )
-from crow.policy.repositories import why_repository_untrusted
+from crow.policy.repositories import obeyed_in_worktree, why_repository_untrusted
 from crow.policy.submodules import why_submodule_untrusted
 from crow.policy.wildcard import is_known, is_same_anywhere, why_not_inert, why_not_listed, why_not_plain
 from crow.visible import code
@@ -140,6 +140,8 @@ def _obeys_submodule(words: tuple[str, ...], folder: str, context: CommandContex
         return why
     if not changes_index(words):
         return None
+    if takes_ignored(words) and (obeyed := obeyed_in_worktree(folder)):
+        return f"it could bring what git obeys, since the configuration names `{obeyed}`"
     if context.brings_repository:
         return "it could add a repository that something before it in the line has brought, and git would obey that"
     return context.execution.search.why_untracked_repository(folder, words)

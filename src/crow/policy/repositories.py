@@ -170,6 +170,18 @@ def is_obeyed_by_git(path: str) -> bool:
     return False
 
 
+def obeyed_in_worktree(folder: str) -> str | None:
+    """What lies among a repository's own files although git obeys it: hooks, or configuration that is included."""
+    found = repository_of(folder)
+    if found is None:
+        return None
+    top, git = found
+    return next(
+        (named for named in _named_by_configuration(top, git) if is_inside(named, top) and not is_inside(named, git)),
+        None,
+    )
+
+
 def _is_named_as_hook(path: str, hooks: str) -> bool:
     """For hooks that lie among all the other files of a repository."""
     return os.path.dirname(path) == hooks and os.path.basename(path) in _HOOKS
