@@ -14,6 +14,7 @@ from crow.visible import (
     hidden_in,
     made_visible,
     one_line,
+    plain_title,
     prose,
     replace_lone_surrogates,
     title_line,
@@ -77,6 +78,8 @@ def test_one_line(text, shown):
 )
 def test_nothing_in_the_title_of_a_call_is_markup(text, shown):
     assert call_title(text) == shown
+    assert plain_title(call_title(text)) == one_line(text) or shown.startswith("Read [x] (")
+    assert plain_title(f"{call_title(text)} · 3 lines") == f"{plain_title(call_title(text))} · 3 lines"
 
 
 def test_code_ends_where_its_text_ends():

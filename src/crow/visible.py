@@ -293,11 +293,18 @@ _SWALLOWED = _Pattern(r"\](?=[(\[])|<(?=[A-Za-z/!?])")
 _CODE_OR_SWALLOWED = _Pattern(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.source}")
 
 
+_CODE_TITLE = _Pattern(r"(`+)(?!`)( ?)(.+?)\2(?<!`)\1(?!`)")
 _DELIMITERS = _Pattern(r"\*+|_+|~+")
 _MARKUP = _Pattern(
     r"`|\\[!-/:-@\[-`{-~]|&(?:#|[A-Za-z])[0-9A-Za-z]*;"  # code, escapes and entities
     r"|^\s*(?:#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$)|(?:[-*_]\s*){3,}$)"  # what makes a block
 )
+
+
+def plain_title(title: str) -> str:
+    """A title that may be such code, for where it is no Markdown."""
+    found = _CODE_TITLE.match(title)
+    return found[3] + title[found.end() :] if found and _is_markup(found[3]) else title
 
 
 def _is_markup(line: str) -> bool:

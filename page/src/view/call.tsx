@@ -9,6 +9,7 @@ import { questions } from "../model/questions";
 import type { Session } from "../model/session";
 import type { Call } from "../model/transcript";
 import { relative } from "../paths";
+import { plainTitle } from "../plain_title";
 import { TerminalFeed } from "../terminal_feed";
 import { DiffView, TerminalView } from "../widgets";
 import { Content } from "./content";
@@ -36,7 +37,7 @@ export function CallCard({ session, call }: { session: Session; call: Call }): J
   const isOpen = choice ?? (wasTyped.current || (!isAsked && opensByItself(call))); // what is asked shows it already
   const content = fields.content ?? [];
   const hasMore = content.length > 0 || call.feed.value !== null || (fields.locations?.length ?? 0) > 1;
-  const title = fields.title ?? fields.name ?? "";
+  const title = plainTitle(fields.title ?? fields.name ?? "");
   return (
     <section class={`call is-${call.status}`} aria-label={title}>
       <button class="call-head" aria-expanded={isOpen} disabled={!hasMore} onClick={() => setChoice(!isOpen)}>

@@ -11,6 +11,7 @@ import { rows } from "../model/sessions";
 import { DiffView, FormView } from "../widgets";
 import { plainly } from "../hidden";
 import { lastPart, relative } from "../paths";
+import { plainTitle } from "../plain_title";
 import { type Arming, useArming } from "./arming";
 import { diffsIn } from "./call";
 import { Content, Words } from "./content";
@@ -72,7 +73,7 @@ function PermissionView({ question, arming }: { question: Permission; arming: Ar
     <>
       <h2 class="question-title">
         <Icon name="ask" />
-        <bdi>{isCommand ? "May this command run?" : (toolCall.title ?? "May this be done?")}</bdi>
+        <bdi>{isCommand ? "May this command run?" : plainTitle(toolCall.title ?? "May this be done?")}</bdi>
       </h2>
       <div class="question-body" tabIndex={0} role="group" aria-label="What is asked for">
         {cutPath && <pre class="plain">{plainly(relative(cutPath, cwd))}</pre>}

@@ -5,6 +5,7 @@ import { crow, OWN_NAME } from "../connection";
 import { questionsOf } from "../model/questions";
 import { isTooOld } from "../model/outbox";
 import type { Session } from "../model/session";
+import { plainTitle } from "../plain_title";
 import { Icon } from "./icons";
 import { Elapsed } from "./time";
 
@@ -39,7 +40,7 @@ function activity(session: Session): string {
   void session.transcript.version.value;
   if (session.doing.value === "asks" || questionsOf(session.id).length) return "Waits for your answer";
   const last = session.transcript.items.at(-1);
-  if (last?.is === "call" && !last.isSettled) return last.fields.value.title ?? "Works";
+  if (last?.is === "call" && !last.isSettled) return plainTitle(last.fields.value.title ?? "Works");
   if (last?.is === "message" && last.kind === "thought") return "Thinks";
   return last?.is === "message" && last.kind === "agent" ? "Writes" : "Waits for the model";
 }

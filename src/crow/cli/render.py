@@ -56,7 +56,7 @@ from crow.cli.render_screen import (
 from crow.config.settings import shown_amount
 from crow.messages import StopReason
 from crow.paths import relative_to
-from crow.visible import one_line
+from crow.visible import one_line, plain_title
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SILENCE = 1.0
@@ -278,7 +278,7 @@ class Renderer:
         if call is None:
             call = self._calls[update.tool_call_id] = RunningCall("Tool call", self._clock())
         if update.title:
-            call.title = one_line(update.title)
+            call.title = one_line(plain_title(update.title))
             call.title_tells_end = update.status in ENDED
         call.kind = update.kind or call.kind
         call.is_task = call.is_task or (isinstance(update, wire.ToolCall) and update.name == "task")

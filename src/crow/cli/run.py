@@ -49,7 +49,7 @@ from crow.config.home import home
 from crow.config.load import parse_allowed
 from crow.errors import ConfigError, CrowError
 from crow.store.base import SessionEntry
-from crow.visible import one_line
+from crow.visible import one_line, plain_title
 
 REJECTED = 3
 """The exit code where something was rejected because nobody could be asked."""
@@ -300,7 +300,7 @@ class _JsonClient(Client):
 
     async def permit(self, request: RequestPermissionRequest) -> str | None:
         self.rejected += 1
-        title = one_line(request.tool_call.title or "a tool call")
+        title = one_line(plain_title(request.tool_call.title or "a tool call"))
         print(f"crow: rejected, as there is nobody to ask: {title}", file=sys.stderr)
         option = rejection(choices_of(request.options))
         return option.option_id if option else None

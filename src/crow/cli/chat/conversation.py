@@ -28,7 +28,7 @@ from crow.cli.opening import Opening
 from crow.cli.render import STOPPING, Renderer
 from crow.cli.render_screen import DIM, WARNING
 from crow.timeouts import timeout
-from crow.visible import one_line
+from crow.visible import one_line, plain_title
 
 NAME = "crow-chat"
 TWICE = 2.0
@@ -400,7 +400,7 @@ class Conversation(RenderingClient):
     def show_question(self, request: RequestPermissionRequest, choices: Sequence[Choice]) -> None:
         self._view.takes_reason(request.meta is not None and request.meta.crow.reason)
         super().show_question(request, choices)
-        self._view.attention(f"Crow asks: {one_line(request.tool_call.title or 'may it go on?')}")
+        self._view.attention(f"Crow asks: {one_line(plain_title(request.tool_call.title or 'may it go on?'))}")
 
     def why_withdrawn(self) -> str:
         """It may have been answered elsewhere, which a notice says; or its turn has ended, with the owner or not."""
