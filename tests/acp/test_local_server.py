@@ -62,6 +62,14 @@ def test_forty_rounds_of_reads_and_edits_in_a_small_window(open_editor, window, 
             assert len(json.dumps(server.rounds[0]).encode()) < 4000
 
 
+def test_before_the_first_prompt_the_window_is_the_one_that_the_list_of_models_has(open_editor):
+    with local_server(32768, vllm, lambda body: ("Done.",)) as server:
+        crow = open_editor(environment=PATIENT, base_url=server.url)
+        crow.new_session()
+        crow.prompt("/context")
+        assert "tokens of 32,768 (" in crow.text()
+
+
 def reader(body: Json, done: list[int]) -> tuple[Spoken, ...]:
     """A model that reads a large file with each request, and is done after eight of them."""
     if is_summary(body):

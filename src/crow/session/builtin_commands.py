@@ -87,10 +87,12 @@ class Clear:
 class Context:
     info = CommandInfo("context", "Shows what fills the model's window, and what was spent")
 
-    def __init__(self, window: ContextWindow) -> None:
+    def __init__(self, window: ContextWindow, options: Options) -> None:
         self._window = window
+        self._options = options
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
+        await self._options.find_window()
         table = _table(self._window.use(), self._window.requests.info.name)
         return CommandReply("\n".join([*table, *await self._spent()]))
 
@@ -216,7 +218,7 @@ def all_commands(parts: CommandParts) -> SlashCommands:
         mode_command(options),
         model_command(options),
         Permissions(parts.policy, workspace),
-        Context(window),
+        Context(window, options),
         Mcp(parts.servers),
         Export(archive, workspace.roots[0]),
         Rename(parts.title),

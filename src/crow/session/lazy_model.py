@@ -72,6 +72,11 @@ class LazyModel:
                 self._set_window(self._choice.known_window)
                 await self._choice.save_windows()
 
+    def learn_listed_window(self, tokens: int | None) -> None:
+        """What the provider's list says counts as long as nobody has said more."""
+        if self._info.context_window is None and tokens is not None:
+            self._set_window(tokens)
+
     def _set_window(self, tokens: int | None) -> None:
         self._info = msgspec.structs.replace(self._info, context_window=tokens)
 

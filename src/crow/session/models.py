@@ -52,6 +52,8 @@ class KnownModels:
         self._home = home
         self._environ = environ
         self._listings: dict[str, ListedModels] = {}
+        self._heard: dict[str, Mapping[str, Facts]] = {}
+        """The lists that this process was given, by address: those of servers nearby are kept nowhere else."""
         self._asking = asyncio.Lock()
         self._listed: dict[_ProviderKey, list[str]] = {}
         self._local_asked = False
@@ -74,8 +76,20 @@ class KnownModels:
 
     def facts(self, provider: ProviderSettings | None, model: str) -> Facts | None:
         """What the provider's own list says of a model; an old list says more than none."""
-        listed = self._listings.get(provider.base_url) if provider is not None else None
-        return listed.models.get(model) if listed is not None else None
+        if provider is None:
+            return None
+        listed = self._listings.get(provider.base_url)
+        return self._heard.get(provider.base_url, listed.models if listed is not None else {}).get(model)
+
+    async def ask_about(self, name: str, provider: ProviderSettings) -> None:
+        """Asks a provider for its list, also one whose models are configured, unless it has given it by now."""
+        async with self._asking:
+            if (
+                provider.type != "scripted"
+                and provider.base_url not in self._heard
+                and has_key(provider, self._environ)
+            ):
+                await self._ask_provider(name, provider)
 
     async def ask(self, providers: Mapping[str, ProviderSettings]) -> None:
         """Asks everyone who has not been asked yet. Failures are logged and otherwise pass in silence."""
@@ -116,7 +130,7 @@ class KnownModels:
         listed = self._listings.get(provider.base_url)
         if listed is not None and listed.is_fresh:
             return listed.models
-        models = await catalog.listed(name, provider, self._environ)
+        models = self._heard[provider.base_url] = await catalog.listed(name, provider, self._environ)
         try:
             await asyncio.to_thread(keep_listing, self._home, provider.base_url, models)
         except CrowError as error:
@@ -173,6 +187,12 @@ class SessionSetup:
 
     async def look_for_models(self) -> None:
         await self._known.ask(self._providers)
+
+    async def ask_about(self, name: str) -> None:
+        """Asks the model's provider for what it says of its models."""
+        provider = split_model(name)[0]
+        if (settings := self._providers_with(name).get(provider)) is not None:
+            await self._known.ask_about(provider, settings)
 
     def describe(self, name: str) -> ModelInfo:
         """What is known of a model that can be chosen."""

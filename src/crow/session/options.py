@@ -1,6 +1,7 @@
 """What can be chosen for a session: its mode, its model, how long the model thinks. Stored with the session."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
@@ -13,6 +14,7 @@ from crow.model.base import Model
 from crow.policy.base import Policy
 from crow.session.lazy_model import LazyModel
 from crow.session.models import ModelChoice, SessionSetup
+from crow.timeouts import timeout
 from crow.turn.requests import ContextWindow
 
 logger = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ _MODES: dict[Mode, Choice] = {
 DEFAULT_LEVEL = "default"
 _LEVEL_NAMES = {"xhigh": "Extra high", "max": "Maximum"}
 
+LIST_PATIENCE = 5.0
+"""Seconds that a provider gets to list its models for somebody who waits."""
 QUIET = 1.0
 """Seconds after which providers are asked for their models: what the person came for goes first."""
 MOST_NAMED = 20
@@ -176,6 +180,18 @@ class Options:
             return [Notice("warning", title, str(error))]
         return []
 
+    async def find_window(self) -> None:
+        """Asks the model's provider how large its window is, if that is not known."""
+        if self._live.model.info.context_window is None:
+            with contextlib.suppress(TimeoutError):
+                async with timeout(LIST_PATIENCE):
+                    await self._setup.ask_about(self._live.model.info.name)
+            self._learn_listed_window()
+
+    def _learn_listed_window(self) -> None:
+        if isinstance(self._live.model, LazyModel):
+            self._live.model.learn_listed_window(self._setup.describe(self._live.model.info.name).context_window)
+
     async def _look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(QUIET)
         await at_rest()
@@ -184,6 +200,7 @@ class Options:
             await self._setup.look_for_models()
         except Exception:
             logger.exception("the list of models could not be completed")
+        self._learn_listed_window()
         if self.all() != before:
             self._journal.append(OptionsChanged(self.all()))
 
