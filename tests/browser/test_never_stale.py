@@ -79,6 +79,7 @@ def test_a_message_is_sent_once_however_often_the_page_is_opened(tmp_path: Path)
 
         async def story(visit: Visit) -> None:
             await visit.begin()
+            link = (await asyncio.to_thread(web.beside)).stdout.strip()  # later a command has run
             await visit.say("do it")
             await expect(visit.transcript.locator(".call.is-in_progress")).to_be_visible()
             await visit.page.reload()
@@ -89,7 +90,6 @@ def test_a_message_is_sent_once_however_often_the_page_is_opened(tmp_path: Path)
             await expect(running.locator(".spinner")).to_be_visible()
             await expect(visit.page.locator(".turn-line .elapsed")).not_to_have_text("")
             await expect(running.locator(".elapsed")).to_have_count(0)  # for how long is not known here, so not said
-            link = (await asyncio.to_thread(web.beside)).stdout.strip()
             second = await visit.another()
             await second.open(link)
             await second.page.locator(".row-open").click()
