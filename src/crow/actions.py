@@ -30,6 +30,8 @@ class Deed(msgspec.Struct, frozen=True):
     """A host that would be asked over the network."""
     digest: str = ""
     """Of what the tool says of itself and who says it, where that may change: another digest is another tool."""
+    from_text: bool = False
+    """The model wrote the call as text, which may be a quotation of what it read."""
 
 
 class PermissionQuestion(msgspec.Struct, frozen=True):

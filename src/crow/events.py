@@ -163,6 +163,8 @@ class CallOpened(_Event, frozen=True, tag="call_opened"):
     call, not for the model."""
     quiet: bool = False
     """What it does shows itself, such as a plan: as a call it is shown only if it fails."""
+    from_text: bool = False
+    """The model wrote it as text, which may be a quotation: it is not believed as a real one is."""
 
 
 class ArgumentsGrew(_Event, frozen=True, tag="arguments_grew"):

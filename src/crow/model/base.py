@@ -124,6 +124,8 @@ class CallBegan(msgspec.Struct, frozen=True):
 
     index: int
     name: str
+    from_text: bool = False
+    """It was read from the reply's text: the provider made none of it."""
 
 
 class CallGrew(msgspec.Struct, frozen=True):

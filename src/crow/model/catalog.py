@@ -61,8 +61,10 @@ def create_adapter(
             return TextCallModel(_scripted(info, settings))
         case "openai":
             from crow.model.wires import openai
+            from crow.model.wires.dialects import is_vendor
 
-            return TextCallModel(openai.create(info, settings, limits, environ))
+            model = openai.create(info, settings, limits, environ)
+            return model if is_vendor(settings.base_url or VENDORS["openai"].base_url) else TextCallModel(model)
         case "anthropic":
             from crow.model.wires import anthropic
 

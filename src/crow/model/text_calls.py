@@ -5,14 +5,15 @@ A server that knows its model's syntax (a chat template, a parser flag) sends re
 the model wrote. `TextCalls` follows the text of a reply and holds back what may be calls. They are believed only at the
 very end of a reply and outside quoted code; everything else is text, and shown as such.
 
-A text without `<` and `[` is passed on as it is, which is all that an ordinary stream costs.
+A text without `<` and `[` is passed on as it is, which is all that an ordinary stream costs. Nothing is looked for once
+the provider has made a real call, and what the model has read somewhere is a quotation, however it is written.
 """
 
 import contextlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
-from crow.messages import StopReason, ToolSpec
+from crow.messages import Message, StopReason, Text, ToolMessage, ToolSpec, UserMessage
 from crow.model.base import (
     CallBegan,
     CallGrew,
@@ -43,17 +44,20 @@ _FIRST_WORD = re.compile(r"\w+")
 
 
 class TextCallModel(ModelWrapper):
-    """Wraps a model and is one: calls that it writes as text become calls. The person is told once how the server would
-    do it better."""
+    """Wraps a model and is one: calls that it writes as text become calls, until it makes a real one. The person is
+    told once how the server would do it better."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._told = False
+        self._makes_calls = False
+        """The provider has made a real call: what is written as text is none."""
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        reader = TextCalls(request.tools)
+        reader = TextCalls(() if self._makes_calls else request.tools, request.messages)
         async with contextlib.aclosing(self.model.reply(request)) as events:
             async for event in events:
+                self._makes_calls = self._makes_calls or type(event) is CallBegan
                 if type(event) is Said and reader.passes(event.text):
                     yield event
                     continue
@@ -76,12 +80,21 @@ _OPENINGS = tuple(dict.fromkeys(opening for syntax in TAGGED for opening in synt
 _STARTS = (*_OPENINGS, *END_TOKENS)
 _START = re.compile("|".join(re.escape(start) for start in sorted(_STARTS, key=len, reverse=True)))
 _LONGEST_START = max(map(len, _STARTS))
-_OBJECT = r'\{\s*(?:$|"\w{0,10}$|"(?:name|function|tool|tool_name|type|id|arguments|parameters|tool_calls)")'
-_BARE_START = re.compile(
-    rf"{_OBJECT}|\[\s*(?:$|{_OBJECT}|[\w.]+(?:$|\())|functools\[|[`~]{{1,3}}$"
-    rf"|(?:```+|~~~+)[ \t]*\w*\s*(?:$|{_OBJECT})"
+_OBJECT_BEGUN = r'\{\s*"(?:name|function|tool|tool_name|type|id|arguments|parameters|tool_calls)"'
+_OBJECT = r'\{\s*(?:$|"\w{0,10}$)'
+_BARE_BEGUN = re.compile(
+    rf"{_OBJECT_BEGUN}|\[\s*(?:{_OBJECT_BEGUN}|[\w.]+\()|functools\[|(?:```+|~~~+)[ \t]*+\w*+\s*+{_OBJECT_BEGUN}"
 )
 """The beginning of a reply that may be calls without tags."""
+_BARE_START = re.compile(
+    rf"{_OBJECT}|\[\s*(?:$|{_OBJECT}|[\w.]+(?:$|\())|functools\[|[`~]{{1,3}}$"
+    rf"|(?:```+|~~~+)[ \t]*+\w*+\s*+(?:$|{_OBJECT})"
+)
+"""What may become such a beginning."""
+LONGEST_UNDECIDED = 1000
+"""Characters that are held back because they may become the beginning of calls, or the end of the reply."""
+MOST_FALSE_STARTS = 20
+"""Times that a reply begins something like calls and goes on as text, after which nothing more is looked for."""
 MOST_END_TOKENS = 8
 """Tokens in a row that may end a reply."""
 _PLAUSIBLE = 200
@@ -91,7 +104,10 @@ _PLAUSIBLE = 200
 class TextCalls:
     """Takes the events of one reply in the order they come, and gives back what can be shown by now."""
 
-    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+    def __init__(self, tools: Sequence[ToolSpec], messages: Sequence[Message] = ()) -> None:
+        """`messages` are all that the model has been given to read."""
+        self._messages = messages
+        self._false_starts = 0
         self.syntax: Syntax | None = None
         """How the calls of this reply were written, if it had any."""
         self._tools = tools
@@ -111,7 +127,9 @@ class TextCalls:
 
     def passes(self, text: str) -> bool:
         """Whether the text can be shown as it is, which most can; if so, it counts as shown."""
-        if self._off or (self._spoke and not self._held and "<" not in text and "[" not in text):
+        if self._off:
+            return True
+        if self._spoke and not self._held and "<" not in text and "[" not in text:
             self._quotation.add(text)
             return True
         return False
@@ -139,8 +157,11 @@ class TextCalls:
         """What of the held text can be shown by now."""
         if not self._spoke:
             start = self._held.lstrip()
+            if _BARE_BEGUN.match(start) or start.startswith(self._bare_openings):
+                self._opened = True
+                return self._hold("")
             if _BARE_START.match(start) or any(_may_become(start, opening) for opening in self._bare_openings):
-                return self._released() if len(self._held) > LONGEST_HELD else []
+                return self._released() if len(self._held) > LONGEST_UNDECIDED else []
         text, place = self._held, 0
         for found in _START.finditer(text):
             self._quotation.add(text[place : found.start()])
@@ -150,7 +171,7 @@ class TextCalls:
                     self._off = self._quotation.may_quote()
                     self._opened = not self._off
                     break
-                if _may_end(text, place):
+                if len(text) - place <= LONGEST_UNDECIDED and _may_end(text, place):
                     break
             self._quotation.add(found[0])
             place = found.end()
@@ -184,6 +205,8 @@ class TextCalls:
 
     def _released(self) -> list[ModelEvent]:
         """What is held was no call: it is text."""
+        self._false_starts += self._opened
+        self._off = self._off or self._false_starts >= MOST_FALSE_STARTS
         self._opened = False
         self._quotation.add(self._joined())
         return self._pass_on(len(self._held))
@@ -195,7 +218,7 @@ class TextCalls:
         found = None
         if not self._off and stop_reason is StopReason.END_TURN:
             found = parse(self._held, self._tools, whole_reply=not self._spoke)
-        if found is None:
+        if found is None or (found.calls and _is_quoted(without_end_tokens(self._held), self._messages)):
             self._held = without_end_tokens(self._held)
             return self._released()
         self._held = ""
@@ -205,8 +228,34 @@ class TextCalls:
 
 def _as_events(calls: Sequence[TextCall]) -> Iterator[ModelEvent]:
     for index, call in enumerate(calls):
-        yield CallBegan(index, call.name)
+        yield CallBegan(index, call.name, from_text=True)
         yield CallGrew(index, call.arguments)
+
+
+_LINE_NUMBER = re.compile(r"^ *\d{1,7}[\t:-]", re.MULTILINE)
+MOST_LINES = 100
+"""Lines of calls that are looked for in what the model has read."""
+
+
+def _is_quoted(text: str, messages: Sequence[Message]) -> bool:
+    """Whether a text stands in a file, a page, an output or a prompt that the model was given: it repeats what it read.
+
+    Blanks do not count, nor what stands between its lines.
+    """
+    whole = "".join(text.split())
+    lines = list(dict.fromkeys("".join(line.split()) for line in text.split("\n") if line.strip()))[:MOST_LINES]
+    given = ("".join(_LINE_NUMBER.sub("", read).split()) for message in messages for read in _texts(message))
+    return any(whole in read or all(line in read for line in lines) for read in given)
+
+
+def _texts(message: Message) -> Iterator[str]:
+    match message:
+        case ToolMessage(text=text):
+            yield text
+        case UserMessage(parts=parts):
+            yield from (part.text for part in parts if isinstance(part, Text))
+        case _:
+            pass
 
 
 def _may_end(text: str, place: int) -> bool:
@@ -244,7 +293,7 @@ _PAIRS = (("\u201c", "\u201d"), ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("<!
 _MARKED_LINE = re.compile(r"\s*([#+|(<>*-]|//|--|\d+[.:)]|[\w./-]+:\d+:)")
 """How comments, differences, tables, lists and the results of searches begin."""
 _SENTENCE_END = re.compile(r"[.!?\u2026)*_\u3002\uff01\uff1f]$|\w:$")
-_LONE_TAG = re.compile(r"</?[\w:.-]+[^<>]*>|```.*|~~~.*")
+_LONE_TAG = re.compile(r"</?[\w:.-][^<>]*>|```.*|~~~.*")
 LONGEST_PARAGRAPH = 200
 """Lines of a paragraph that are looked at."""
 

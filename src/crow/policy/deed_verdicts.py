@@ -45,6 +45,9 @@ class Situation(msgspec.Struct, frozen=True):
 
 
 def verdicts(deed: Deed, situation: Situation) -> list[Verdict]:
+    if deed.from_text and situation.mode == "auto":
+        # It may be a quotation of a file or a page, which trust in the model does not cover.
+        situation = msgspec.structs.replace(situation, mode="ask")
     if whole := _about_whole_tool(deed, situation):
         return [whole]
     return list(_parts(deed, situation))

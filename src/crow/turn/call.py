@@ -33,6 +33,7 @@ from crow.workspace.base import Workspace
 INTERRUPTED = "Interrupted by the user before it was done."
 REJECTED = "permission was asked for, and refused."
 """Whoever answered: a person, or an editor or a script in their place."""
+FROM_TEXT = "The model wrote this call as text: it may be a quotation."
 BY_ANSWER = "the user was asked"
 """The rule that a verdict names if it is an answer of the person's."""
 
@@ -216,9 +217,11 @@ class PolicyPermission(msgspec.Struct, frozen=True):
     person: Person
     journal: Journal
     dialog: asyncio.Lock
+    from_text: bool = False
+    """The call was written as text."""
 
     async def verdict_on(self, call_id: str, action: Action | ReadNeeded) -> Allow | Deny:
-        judge = partial(self.policy.judge, action.deed)
+        judge = partial(self.policy.judge, replace(action.deed, from_text=self.from_text))
         verdict = await self.policy.run_off_loop(judge)
         if not isinstance(verdict, Ask):
             return verdict
@@ -238,7 +241,9 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             call_id=call_id,
             kind=action.deed.kind,
             title=action.title,
-            reason=" ".join(filter(None, (ask.reason, _warning_about(action.deed)))),
+            reason=" ".join(
+                filter(None, (ask.reason, FROM_TEXT if self.from_text else "", _warning_about(action.deed)))
+            ),
             locations=action.locations,
             display=action.display,
             session_scope=ask.session.label if ask.session else "",

@@ -43,8 +43,12 @@ STOP = "Stop"
 class ModelCall(Call):
     """A call of the model's: `partial` has its arguments, and its output is cut to what the window has room for."""
 
-    def __init__(self, partial: PartialCall, context: TurnContext, room: OutputRoom) -> None:
-        permission = PolicyPermission(context.policy, context.person, context.journal, context.dialog)
+    def __init__(
+        self, partial: PartialCall, context: TurnContext, room: OutputRoom, *, from_text: bool = False
+    ) -> None:
+        permission = PolicyPermission(
+            context.policy, context.person, context.journal, context.dialog, from_text=from_text
+        )
         super().__init__(partial.id, context.journal, permission, waiting=context.waiting)
         self.partial = partial
         self._room = room
@@ -108,7 +112,7 @@ class CallBatch:
             partial = PartialCall(
                 event.call_id, event.tool, tool, self._context.workspace, may_announce=self._may_announce(tool)
             )
-            self._calls[event.call_id] = ModelCall(partial, self._context, self._room)
+            self._calls[event.call_id] = ModelCall(partial, self._context, self._room, from_text=event.from_text)
 
     def _preview(self, call: ModelCall) -> None:
         if (preview := call.partial.last_preview()) is not None:

@@ -112,7 +112,9 @@ class Reply:
         tool = self._tools.find(event.name)
         is_said = isinstance(tool, MaySpeakForItself) and tool.is_said_in_chat
         quiet = is_said or isinstance(tool, AnnouncesItself)
-        return events.CallOpened(call_id, tool.spec.name, tool.kind, tool.title({}), quiet=quiet)
+        return events.CallOpened(
+            call_id, tool.spec.name, tool.kind, tool.title({}), quiet=quiet, from_text=event.from_text
+        )
 
     def _usage(self, event: model.Usage) -> events.Event:
         cost, currency = told_cost(event, self._info.price)

@@ -134,7 +134,16 @@ _BY_HOST = {
 
 
 def dialect_of(url: str) -> Dialect:
+    return _known(url) or Dialect()
+
+
+def is_vendor(url: str) -> bool:
+    """Whether an address is that of a vendor who knows its models and the calls that they write."""
+    return _known(url) is not None
+
+
+def _known(url: str) -> Dialect | None:
     host = host_of(url)
     if host in _BY_HOST:
         return _BY_HOST[host]
-    return next((row for name, row in _BY_HOST.items() if name[0] in ".-" and host.endswith(name)), Dialect())
+    return next((row for name, row in _BY_HOST.items() if name[0] in ".-" and host.endswith(name)), None)
