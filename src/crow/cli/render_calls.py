@@ -2,7 +2,6 @@
 running command.
 """
 
-import re
 from collections.abc import Collection
 from typing import NamedTuple, assert_never
 
@@ -130,7 +129,9 @@ def shown_diff(change: DiffToolContent) -> ShownDiff:
 def _changed(text: str, *, reveal: bool) -> str:
     """What is new, or goes, is what the person decides on: not even a joiner may hide in it."""
     if reveal:
-        text = re.sub(r" +(?=\r?$)", lambda blanks: "·" * len(blanks[0]), text)
+        line = text.removesuffix("\r")
+        bare = line.rstrip(" ")
+        text = bare + "·" * (len(line) - len(bare)) + text[len(line) :]
         text = text.replace("\t", "→   ").replace("\r", "␍")
     text = text.removesuffix("\r").replace("\t", "    ")
     return one_line(text, longest=len(text))  # whoever shows it knows how much of it

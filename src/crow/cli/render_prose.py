@@ -141,9 +141,9 @@ class Markdown:
     """Headings, bold, inline code, fenced code, bullets, tables. Everything else passes through as it is."""
 
     _UNDECIDED_START = re.compile(r" *(#{1,6}|`{1,2}|~{1,2}|([-*+]|\d{1,3}\.) *|\d{1,3})?| {0,3}(`{3,}|~{3,})[^\n]*")
-    _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`\n]*\n")
+    _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)[^`\n]*\n")
     _HEADING = re.compile(r" {0,3}#{1,6} +")
-    _ITEM = re.compile(r"( *)([-*+]|\d{1,3}\.) +(?=\S)")
+    _ITEM = re.compile(r"( *)([-*+]|\d{1,3}\.) ++(?=\S)")
     _ROW = re.compile(r" {0,3}\|")
     _PLAIN = re.compile(r"[^`*\n]+")
     _MARKER = re.compile(r"`+|\*+")
@@ -296,13 +296,16 @@ GAP = "  "
 NARROWEST = 6
 """Columns of text that are left to a cell, however little room there is."""
 
-_DELIMITER = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
+_DASHES = re.compile(r":?-+:?")
 _BORDER = re.compile(r"(?<!\\)\|")
 
 
 def is_table(rows: Sequence[str]) -> bool:
     """Whether lines are a table: the second one, made of dashes, says so."""
-    return len(rows) > 1 and _DELIMITER.fullmatch(rows[1]) is not None
+    if len(rows) < 2:
+        return False
+    cells = rows[1].strip().removeprefix("|").removesuffix("|").split("|")
+    return all(_DASHES.fullmatch(cell.strip()) for cell in cells)
 
 
 def laid_out(rows: Sequence[str], width: int, *, keep_markers: bool) -> Iterator[tuple[str, str]]:

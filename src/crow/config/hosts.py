@@ -71,7 +71,9 @@ def host_and_port(url: str) -> str:
 
 
 _NOT_SHOWN = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.DOTALL)
-_KEY = re.compile(r"(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{12,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]+){3,}")
+_KEY = re.compile(
+    r"(?<![A-Za-z0-9_])(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{12,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]+){3,}"
+)
 """A long row of letters and digits, which no name of a version or a deployment looks like."""
 
 

@@ -40,8 +40,8 @@ STATUS_OF_NAME = {
     "overloaded_error": 529,
 }
 
-MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
-HEAD = re.compile(r"<head\b.*?</head>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
+_UNSEEN = ("script", "style")
 
 Scrub = Callable[[str], str]
 """Takes the secrets out of a text. Every reader below needs one, and uses it before it shortens anything."""
@@ -160,8 +160,25 @@ def _window(fields: dict[str, Any]) -> int | None:
 
 def _words(page: str) -> str:
     """What a page says; its title only if it says nothing else, as most repeat it."""
-    body = MARKUP.sub(" ", HEAD.sub(" ", page))
-    return body if body.strip() else MARKUP.sub(" ", page)
+    whole = page
+    for name in _UNSEEN:
+        whole = _without_element(whole, name)
+    body = _TAG.sub(" ", _without_element(whole, "head"))
+    return body if body.strip() else _TAG.sub(" ", whole)
+
+
+def _without_element(page: str, name: str) -> str:
+    """A page without all that stands between the tags of an element, as far as it is closed."""
+    ends = list(re.finditer(rf"</{name}\s*>", page, re.IGNORECASE))
+    pieces: list[str] = []
+    place = number = 0
+    for opening in re.finditer(rf"<{name}\b", page, re.IGNORECASE):
+        while number < len(ends) and ends[number].start() < opening.start():
+            number += 1
+        if number < len(ends) and opening.start() >= place:
+            pieces.append(page[place : opening.start()])
+            place = ends[number].end()
+    return " ".join([*pieces, page[place:]])
 
 
 def shortened(text: str, scrub: Scrub, longest: int = LONGEST_QUOTE) -> str:

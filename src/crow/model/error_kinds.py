@@ -192,7 +192,7 @@ def remedy_for(said: str) -> str:
 SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
 """Tokens. A number beyond these is something else."""
 
-NUMBER = r"(\d[\d,_]*)"
+NUMBER = r"(\d[\d,_]{0,20})"
 
 # The number that is the window, and not the one that says how long the request was.
 WINDOW = re.compile(

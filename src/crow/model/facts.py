@@ -194,6 +194,8 @@ def _family(
 
 
 # The first match counts: the particular before the general.
+LONGEST_NAME = 200
+"""Characters of a model's name that tell its family."""
 FAMILIES = (
     _family(r"claude-3-(opus|sonnet|haiku)", 200_000, max_output=4_096),
     _family(r"claude-3[-.]5", 200_000, max_output=8_192),
@@ -227,4 +229,5 @@ FAMILIES = (
 
 
 def family_of(model: str) -> Family | None:
-    return next((family for family in FAMILIES if re.search(family.pattern, model, re.IGNORECASE)), None)
+    name = model[:LONGEST_NAME]
+    return next((family for family in FAMILIES if re.search(family.pattern, name, re.IGNORECASE)), None)

@@ -153,7 +153,8 @@ def _nearly_json(text: str, place: int, end: re.Pattern[str]) -> tuple[Any, int]
 
 def named_json(opening: str, closing: str) -> Reader:
     """Arguments after an opening that holds the tool's name."""
-    begin, end = re.compile(opening), re.compile(closing)
+    begin = re.compile(opening)
+    end = re.compile(closing)
 
     def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
         calls: list[TextCall] = []
@@ -176,13 +177,14 @@ def markup(wrapper: str, function: str, parameter: str, end_parameter: str, end_
     the end of the call, follows its closing tag: a file's content may hold such tags itself."""
     outside = re.compile(rf"(?:{wrapper})") if wrapper else None
     begin, argument = re.compile(function), re.compile(parameter)
-    value_end = re.compile(rf"{end_parameter}(?=\s*(?:{parameter}|{end_function}|$))")
+    value_end = re.compile(rf"{end_parameter}(?=\s*+(?:{parameter}|{end_function}|$))")
     unclosed = re.compile(rf"(?={parameter}|{end_function})".replace("?P<key>", "?:"))
     end = re.compile(rf"(?:{end_function})")
 
     def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
         calls: list[TextCall] = []
         place = 0
+        is_closed = True
         while place < len(text):
             place = _skip_all(text, place, outside)
             if place == len(text):
@@ -192,7 +194,9 @@ def markup(wrapper: str, function: str, parameter: str, end_parameter: str, end_
             name, values = _tool_name(head["name"]), dict[str, Any]()
             place = _skip_blank(text, head.end())
             while (key := argument.match(text, place)) is not None:
-                if (last := value_end.search(text, key.end()) or unclosed.search(text, key.end())) is None:
+                last = value_end.search(text, key.end()) if is_closed else None
+                is_closed = last is not None  # if none comes any more, none is looked for behind the next argument
+                if (last := last or unclosed.search(text, key.end())) is None:
                     return None
                 values[key["key"].strip()] = _typed(text[key.end() : last.start()], key["key"].strip(), tools.get(name))
                 place = _skip_blank(text, last.end())
@@ -225,11 +229,8 @@ def _typed(value: str, key: str, tool: ToolSpec | None) -> Any:
 
 
 _GLM_CALL = re.compile(rf"(?:<tool_calls>\s*)?<tool_call>\s*(?P<name>{NAME})\s*(?=<arg_key>|<tool_sep>|</tool_call>|$)")
-_GLM_ARGUMENT = re.compile(
-    r"(?:<tool_sep>)?\s*<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>"
-    r"(?=\s*(?:<arg_key>|</tool_call>|$))",
-    re.DOTALL,
-)
+_GLM_KEY = re.compile(r"(?:<tool_sep>)?\s*<arg_key>(?P<key>[^<]{1,200})</arg_key>\s*<arg_value>")
+_GLM_VALUE_END = re.compile(r"</arg_value>(?=\s*+(?:<arg_key>|</tool_call>|$))")
 _GLM_END = re.compile(r"(?:</tool_call>|</tool_calls>)")
 
 
@@ -241,10 +242,12 @@ def read_glm(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
             return None
         name, values = _tool_name(head["name"]), dict[str, Any]()
         place = _skip_blank(text, head.end())
-        while (argument := _GLM_ARGUMENT.match(text, place)) is not None:
-            key = argument["key"].strip()
-            values[key] = _typed(argument["value"], key, tools.get(name))
-            place = _skip_blank(text, argument.end())
+        while (head := _GLM_KEY.match(text, place)) is not None:
+            if (last := _GLM_VALUE_END.search(text, head.end())) is None:
+                return None
+            key = head["key"].strip()
+            values[key] = _typed(text[head.end() : last.start()], key, tools.get(name))
+            place = _skip_blank(text, last.end())
         calls.append(TextCall(name, _dumped(values)))
         if (tail := _GLM_END.match(text, place)) is None:
             return None
@@ -354,12 +357,11 @@ def read_gemma(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | Non
     return calls
 
 
-_HARMONY_MESSAGE = re.compile(
-    rf"(?:<\|start\|>assistant)?\s*(?:to=(?P<early>{NAME})\s*)?<\|channel\|>\s*(?P<channel>analysis|commentary|final)"
-    rf"\s*(?:to=(?P<name>{NAME}))?\s*(?:<\|constrain\|>\s*\w+|code|json)?\s*<\|message\|>(?P<text>.*?)"
-    r"(?:<\|end\|>|<\|call\|>|<\|return\|>|(?=<\|start\|>)|$)\s*",
-    re.DOTALL,
+_HARMONY_HEAD = re.compile(
+    rf"(?:<\|start\|>assistant)?\s*+(?:to=(?P<early>{NAME})\s*+)?<\|channel\|>\s*+(?P<channel>analysis|commentary|final)"
+    rf"\s*+(?:to=(?P<name>{NAME})\s*+)?(?:(?:<\|constrain\|>\s*+\w++|code|json)\s*+)?<\|message\|>"
 )
+_HARMONY_END = re.compile(r"<\|end\|>|<\|call\|>|<\|return\|>|(?=<\|start\|>)|\Z")
 
 
 def read_harmony(text: str, tools: Mapping[str, ToolSpec]) -> tuple[list[TextCall], list[ModelEvent]] | None:
@@ -368,22 +370,24 @@ def read_harmony(text: str, tools: Mapping[str, ToolSpec]) -> tuple[list[TextCal
     calls: list[TextCall] = []
     place = 0
     while place < len(text):
-        if (found := _HARMONY_MESSAGE.match(text, place)) is None:
+        head = _HARMONY_HEAD.match(text, place)
+        end = _HARMONY_END.search(text, head.end()) if head is not None else None
+        if head is None or end is None:
             return None
-        place = found.end()
-        name = _tool_name(found["name"] or found["early"] or "")
+        said, place = text[head.end() : end.start()], _skip_blank(text, end.end())
+        name = _tool_name(head["name"] or head["early"] or "")
         if name:
-            if name not in tools or not _is_object(found["text"]):
+            if name not in tools or not _is_object(said):
                 return None
-            calls.append(TextCall(name, found["text"].strip()))
+            calls.append(TextCall(name, said.strip()))
         elif calls:
             return None  # it goes on after its calls, as if they had been made
-        elif found["text"].strip():
-            before.append((Thinking if found["channel"] == "analysis" else Said)(found["text"]))
+        elif said.strip():
+            before.append((Thinking if head["channel"] == "analysis" else Said)(said))
     return calls, before
 
 
-_NAMED_LINE = re.compile(rf"(?P<name>{NAME})\s*\n\s*(?=\{{)")
+_NAMED_LINE = re.compile(rf"(?P<name>{NAME})[^\S\n]*+\n\s*+(?=\{{)")
 
 
 def read_named_line(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
@@ -394,14 +398,16 @@ def read_named_line(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] 
     return [TextCall(head["name"], text[head.end() :])]
 
 
-_FENCE = re.compile(r"(?P<fence>```+|~~~+)[ \t]*\w*\s+(?P<body>.*?)\n?[ \t]*(?P=fence)", re.DOTALL)
+_FENCE = re.compile(r"(```+|~~~+)[ \t]*+\w*+\s")
 
 
 def read_fenced(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
     """One object, and nothing else in the reply: any other code block is an example."""
-    if (found := _FENCE.fullmatch(text)) is None:
+    found = _FENCE.match(text)
+    if found is None or not text.endswith(found[1]):
         return None
-    value = _json_at(found["body"], 0)
-    if value is None or _skip_blank(found["body"], value[1]) != len(found["body"]) or not isinstance(value[0], dict):
+    body = text[found.end() : -len(found[1])]
+    value = _json_at(body, 0)
+    if value is None or _skip_blank(body, value[1]) != len(body) or not isinstance(value[0], dict):
         return None
     return _calls_of(value[0])

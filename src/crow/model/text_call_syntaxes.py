@@ -95,7 +95,11 @@ HARMONY_HEADS = ("commentary to=", "analysis to=")
 HARMONY = Syntax("harmony", "openai", ("<|channel|>", "<|start|>assistant"), None)
 """Messages on several channels, of which some are thoughts and some are calls."""
 
-_INVOKE = (rf'<invoke\s+name="(?P<name>{NAME})"\s*>', r'<parameter\s+name="(?P<key>[^"]+)"[^>]*>', r"</parameter>")
+_INVOKE = (
+    rf'<invoke\s+name="(?P<name>{NAME})"\s*>',
+    r'<parameter\s+name="(?P<key>[^"<>]{1,200})"[^<>]{0,200}>',
+    r"</parameter>",
+)
 _DSML = f"{_BAR}DSML{_BAR}"
 _DEEPSEEK = {
     part: f"<{_BAR}tool{_BLOCK}{part.replace('_', _BLOCK)}{_BAR}>"
@@ -108,7 +112,7 @@ def _token(part: str) -> str:
     return rf"<[|{_BAR}]tool[_{_BLOCK}]{part.replace('_', f'[_{_BLOCK}]')}[|{_BAR}]>"
 
 
-_FUNCTION = (rf"<function=(?P<name>{NAME})>", r"<parameter=(?P<key>[^>]+)>", r"</parameter>")
+_FUNCTION = (rf"<function=(?P<name>{NAME})>", r"<parameter=(?P<key>[^<>]{1,200})>", r"</parameter>")
 
 TAGGED = (
     Syntax(
@@ -159,7 +163,7 @@ TAGGED = (
         markup(
             f"</?{_DSML}(?:function_calls|tool_calls)>",
             rf'<{_DSML}invoke\s+name="(?P<name>{NAME})"\s*>',
-            rf'<{_DSML}parameter\s+name="(?P<key>[^"]+)"[^>]*>',
+            rf'<{_DSML}parameter\s+name="(?P<key>[^"<>]{{1,200}})"[^<>]{{0,200}}>',
             f"</{_DSML}parameter>",
             f"</{_DSML}invoke>",
         ),

@@ -22,7 +22,7 @@ MOST_READ = 20_000
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _ASSIGNED = re.compile(r"(?<![^\s;&|(])[A-Za-z_]\w*\+?=((?:[^\s;&|'\"]|'[^']*'|\"[^\"]*\")+)")
-_SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+_SUBSCRIPT = re.compile(r"\w\[")
 """`printf -v 'x[$(rm a)]'`: the shell looks for commands in the index of an array, even one that was quoted."""
 _QUOTES = re.compile(r"['\"\\]")
 _CUT = re.compile(r"[\n;|&(){}`<>]+")
@@ -44,6 +44,15 @@ _ENV_READS = re.compile(r"\\(?![_fnrtv])|\$")
 """What `env -S` reads in a way of its own, beside the blanks."""
 _REPLACES = re.compile(r"-[a-zA-Z0-9]*?[IiJ](.*)|--replace(?:=(.*))?", re.DOTALL)
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+def _runs_in_subscript(text: str) -> bool:
+    """Whether a substitution stands in an index, before the next closing bracket."""
+    for part in text.split("]"):
+        found = _SUBSCRIPT.search(part)
+        if found is not None and ("$(" in part[found.end() :] or "`" in part[found.end() :]):
+            return True
+    return False
 
 
 class FoundCommands(msgspec.Struct, frozen=True):
@@ -91,7 +100,7 @@ def _find_all(line: str) -> FoundCommands:
         if depth > DEEPEST or read > MOST_READ:
             return FoundCommands(tuple(found), complete=False)
         reading = read_all(text)
-        complete = complete and reading.complete and not _SUBSCRIPT.search(_QUOTES.sub("", text))
+        complete = complete and reading.complete and not _runs_in_subscript(_QUOTES.sub("", text))
         waiting = list(reading.commands)
         while waiting:
             words = waiting.pop()
@@ -101,7 +110,7 @@ def _find_all(line: str) -> FoundCommands:
             if not words:
                 continue
             found.append(words)
-            complete = complete and not any(_SUBSCRIPT.search(word.text) for word in words)
+            complete = complete and not any(_runs_in_subscript(word.text) for word in words)
             inner = _inside(words)
             waiting.extend(inner.commands)
             lines.extend((code, depth + 1) for code in inner.lines)

@@ -149,7 +149,7 @@ _HOOKS = names(
     post-index-change
     """
 )
-_SECTION = re.compile(r"\s*\[\s*([\w.-]+)[^\]\n]*\]")
+_SECTION = re.compile(r"\s*\[\s*([\w.-]++)[^\]\n]*\]")
 _SETTING = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
 _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"?|\\(.)|([^"\\#;]+)|[#;].*')
 _WANTED = frozenset({("core", "hookspath"), ("include", "path"), ("includeif", "path")})

@@ -19,7 +19,7 @@ from crow.project.project_config import ProjectConfig, read_project_config, tigh
 from crow.results import TextBlock
 from crow.visible import every_line, one_line, warning
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]{0,500}))?\}")
 
 LONGEST_LINE = 64 * 1024
 """The end of a line is where it hurts: none is cut, as no file is larger than this."""

@@ -22,7 +22,7 @@ _MOST_FOLDERS = 8
 _LARGEST = 32 * 1024 * 1024
 """Bytes of a file that are looked at whenever it changes; a larger one counts by its date and size."""
 _PIECES = re.compile(r"""[^\s"'`;&|()<>{}$,]+""")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]{0,500}))?\}")
 _SIGN = re.compile(r"[=:@]")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 

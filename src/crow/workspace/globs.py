@@ -12,7 +12,7 @@ from crow.errors import WorkspaceError
 
 ANY_FOLDERS = "**"
 MOST_ALTERNATIVES = 200
-LONGEST_WITH_CLASSES = 4096
+LONGEST_WITH_CLASSES = 512
 """Characters of a name in which `[:alpha:]` has its meaning: looking for it may take the square of them."""
 
 

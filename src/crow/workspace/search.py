@@ -222,7 +222,7 @@ async def _try(command: list[str], until: float) -> Output | None:
         return None
 
 
-_NEGATED_SET = re.compile(r"\[\^(?:\\.|[^\]\\])*\]")
+_NEGATED_SET = re.compile(r"\[\^(?:\\[\s\S]|[^\]\\])*(?:\]|\\?\Z)")
 _LINE_FEED = re.compile(r"(?<!\\)(?:\\\\)*\\n|\n")
 
 

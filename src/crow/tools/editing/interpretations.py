@@ -48,32 +48,38 @@ def other_interpretations(old: str, new: str, plain: str) -> Iterator[EditInterp
 
 # --- wrappers
 
-_FENCED = re.compile(r"\s*(`{3,}|~{3,})[\w+.#-]*[ \t]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
+_OPENING = re.compile(r"\s*(`{3,}+|~{3,}+)[\w+.#-]*[ \t]*\n")
 
 
 def inside_fence(text: str) -> str | None:
     """What a code fence around the whole of a text holds; None if there is none."""
-    found = _FENCED.fullmatch(text)
-    return None if found is None or f"\n{found[1]}" in found[2] else found[2]
+    opening, ended = _OPENING.match(text), text.rstrip()
+    if opening is None or not ended.endswith(opening[1]) or len(ended) < opening.end() + len(opening[1]):
+        return None
+    inside = ended[opening.end() : -len(opening[1])].rstrip(" \t").removesuffix("\n")
+    return None if f"\n{opening[1]}" in inside else inside
 
 
-_OPENING = re.compile(r"\s*(?:`{3,}|~{3,})[\w+.#-]*[ \t]*\n")
 _IN_QUOTES = re.compile(r"`([^`\n]+)`|<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 
 
 def _without_fence(interpretation: EditInterpretation) -> EditInterpretation | None:
     old, new = inside_fence(interpretation.old), inside_fence(interpretation.new)
-    if old is None and _OPENING.match(interpretation.old) and _OPENING.match(interpretation.new):
-        return EditInterpretation(
-            "a code fence", _OPENING.sub("", interpretation.old, count=1), _OPENING.sub("", interpretation.new, count=1)
-        )
+    openings = [_OPENING.match(text) for text in (interpretation.old, interpretation.new)] if old is None else []
+    match openings:
+        case [re.Match() as first, re.Match() as second]:
+            return EditInterpretation(
+                "a code fence", interpretation.old[first.end() :], interpretation.new[second.end() :]
+            )
+        case _:
+            pass
     mine, theirs = _IN_QUOTES.fullmatch(interpretation.old), _IN_QUOTES.fullmatch(interpretation.new)
     if mine is not None and theirs is not None:
         return EditInterpretation("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
     return None if old is None else EditInterpretation("a code fence", old, interpretation.new if new is None else new)
 
 
-_HUNK = re.compile(r"@@ [^\n]*@@[^\n]*\n")
+_HUNK = re.compile(r"^@@ (?:(?!@@)[^\n])*+@@[^\n]*\n", re.MULTILINE)
 
 
 def _without_diff_marks(interpretation: EditInterpretation) -> EditInterpretation | None:

@@ -81,12 +81,10 @@ def _hints() -> re.Pattern[str]:
 
 
 _LINE_COMMENT = re.compile(r"(?:#+|//+|--+|;+|%+|\*|REM\b|'(?= ))\s*(.*)", re.DOTALL)
-_BLOCK_COMMENT = re.compile(
-    r"\{?\s*(?:/\*+(.*?)\*+/|<!--+(.*?)-+->|\(\*(.*?)\*\)|\{#(.*?)#\}|\{-(.*?)-\})\s*\}?", re.DOTALL
-)
+_BLOCK_COMMENTS = (("/*", "*/"), ("<!--", "-->"), ("(*", "*)"), ("{#", "#}"), ("{-", "-}"))
 _TRAILING = re.compile(r"\S.*?\s(?:#|//|--)\s*(.*)")
-_ENCLOSED = re.compile(r"\{\s*(?:/\*+(.*?)\*+/|//\s*(.*?))\s*\}")
-_DOTTED_BODY = re.compile(rf"[)\w>\]]\s*\{{\s*{_DOTS}\s*\}}\s*;?,?\s*$")
+_ENCLOSED = re.compile(r"\{\s*(?:/\*((?:(?!\*/).)*+)\*/\s*|//([^}]*))\}")
+_DOTTED_BODY = re.compile(rf"[)\w>\]]\s*\{{\s*{_DOTS}\s*\}}\s*;?,?$")
 _ONLY_DOTS = re.compile(rf"{_DOTS}")
 
 _PROSE = (
@@ -320,8 +318,11 @@ def _are_no_code(suffix: str, previous: str, line: str) -> bool:
 
 def _comment(line: str, suffix: str) -> str | None:
     """What a line says that is nothing but a comment; None for any other."""
-    if found := _BLOCK_COMMENT.fullmatch(line):
-        return next((group for group in found.groups() if group is not None), "")
+    inner = line.removeprefix("{").lstrip()
+    for text in (line, inner, line.removesuffix("}").rstrip(), inner.removesuffix("}").rstrip()):
+        for opening, closing in _BLOCK_COMMENTS:
+            if text.startswith(opening) and text[len(opening) :].endswith(closing):
+                return text[len(opening) : -len(closing)]
     if suffix in _MARKDOWN and not line.startswith(("//", "# ...", "# …")):
         return None  # a heading or an item of a list
     found = _LINE_COMMENT.fullmatch(line)

@@ -154,7 +154,7 @@ _PREFIX = re.compile(
     r"|repo_browser|fs|file_?system|workspace)(?:[.:/]+|__)|(?:tool|fs)_)",
     re.IGNORECASE,
 )
-_SUFFIX = re.compile(r"(?:[:.#/_-]+\d{1,4}|[_.-]?(?:tool|function)|\(.*\)?)$", re.IGNORECASE | re.DOTALL)
+_SUFFIX = re.compile(r"(?:(?<![:.#/_-])[:.#/_-]+\d{1,4}|[_.-]?(?:tool|function)|\(.*\)?)$", re.IGNORECASE | re.DOTALL)
 
 _OTHER_NAMES: dict[str, str] = {
     "read": "readfile view viewfile openfile cat fileread getfilecontents readtextfile getfile showfile "

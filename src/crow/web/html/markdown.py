@@ -41,7 +41,7 @@ _DATES = ("article:modified_time", "article:published_time", "date", "time")
 _DESCRIPTIONS = ("description", "og:description", "twitter:description")
 _PLACES_OF_TITLES = frozenset({"head", "body", "html", "[document]"})
 """The elements in which a <title> is the page's: pictures in a page have titles of their own."""
-_REFRESH = re.compile(r"\s*[\d.]*\s*[;,]?\s*url\s*=\s*[\"']?\s*([^\"']+)", re.IGNORECASE)
+_REFRESH = re.compile(r"\s*(?:[\d.]+\s*)?(?:[;,]\s*)?url\s*=\s*[\"']?\s*([^\"']+)", re.IGNORECASE)
 _MOST_FRAMES = 10
 
 

@@ -247,7 +247,7 @@ _AROUND = frozenset({"mwe-math-element", "katex", "mathjax"})
 _MOST_STEPS_TO_HOLDER = 4
 """The most elements between a formula and the one that holds all its spellings."""
 _PICTURES = frozenset({"mwe-math-fallback-image-inline", "mwe-math-fallback-image-display"})
-_STYLE = re.compile(r"\{\\(?:displaystyle|textstyle)\s+(.*)\}", re.DOTALL)
+_STYLE = re.compile(r"\{\\(?:displaystyle|textstyle)\s++(.*)\}", re.DOTALL)
 
 
 def keep_formulas_once(soup: BeautifulSoup) -> None:
