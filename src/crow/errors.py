@@ -41,14 +41,19 @@ from typing import Required, TypedDict, Unpack
 
 
 class CrowError(Exception):
-    """Carries what went wrong and, apart from it, the remedy; `str()` gives both."""
+    """Carries what went wrong and, apart from it, the remedy and advice for a model alone; `str()` gives all of it."""
 
-    def __init__(self, message: str, *, remedy: str = "") -> None:
+    def __init__(self, message: str, *, remedy: str = "", advice: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.advice = advice
 
     def __str__(self) -> str:
+        return f"{self.for_person} {self.advice}".strip()
+
+    @property
+    def for_person(self) -> str:
         return f"{self.message} {self.remedy}".strip()
 
 

@@ -1,5 +1,6 @@
 """One tool, whole conversations: reported, judged, asked about, run, and told to the model."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.support import histories
 from tests.support.editor import DISMISSED, FILES, NOTICES, Editor, ErrorAnswer, chose
 from tests.support.heartbeat import Heartbeat
+from tests.support.scripts import call, reply
 
 DONE = '[[reply]]\nrepeat = true\nevents = [{ text = "Done." }]\n'
 
@@ -267,6 +269,27 @@ def test_a_failing_call_is_a_result_not_the_end(open_editor, call, said):
     assert said in str(crow.the_call()["content"])
     assert said in result_for_model(crow)["text"]
     assert crow.text() == "Done."
+
+
+@pytest.mark.rule("R99", "R67")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said", "advice"),
+    [
+        ("read", {"path": "no"}, "no does not exist.", "Look for it by its name with `find`."),
+        ("read", {}, "`path` is missing", "A correct call"),
+        ("edit", {"path": "a", "edits": [{"old": "zzz", "new": "y"}]}, "does not apply", "Read it first."),
+        ("edit", {"path": "a", "edits": [{"old": "", "new": "y"}]}, "has an empty `old`", "use `write`"),
+    ],
+)
+def test_advice_goes_to_the_model_and_not_onto_the_persons_card(open_editor, tool, arguments, said, advice):
+    crow = open_editor(script=reply(call(tool, **arguments)) + DONE)
+    (crow.workspace / "a").write_text("text\n")
+    crow.new_session()
+    crow.prompt("go")
+    card = json.dumps(crow.the_call())
+    assert (said in card, advice in card) == (True, False)
+    told = result_for_model(crow)["text"]
+    assert (said in told, advice in told) == (True, True)
 
 
 @pytest.mark.rule("R97", "R99")

@@ -141,7 +141,7 @@ def test_titles_are_the_command(tmp_path):
         ({"command": " \n"}, "empty"),
         ({"command": ""}, "`command` is empty"),
         ({"command": "a\0b"}, "null character"),
-        ({"command": "x" * 100_001}, "write it to a file"),
+        ({"command": "x" * 100_001}, "Write it to a file"),
         ({"command": "true", "timeout": 3_600_001}, "at most 3600000"),
         ({"command": "true", "timeout": 0}, "more than 0"),
     ],

@@ -235,7 +235,7 @@ class ClientWorkspace(LocalWorkspace):
                 return None
             self._has_refused = True
             told = f"{shown(path.real)} was not read: the editor refused it ({reason_of(error)})."
-            raise ClientRefused(told, remedy="Only the user can allow it.") from None
+            raise ClientRefused(told, advice="Only the user can allow it.") from None
         return answer.content
 
     def _is_refusal(self, error: RpcError, saved: Document) -> bool:
@@ -295,7 +295,7 @@ class ClientWorkspace(LocalWorkspace):
                 f"{shown(path.real)} was not written: the editor refused to write another file, and cannot be asked "
                 "about this one, since its size, encoding or line ends might not survive."
             )
-            raise WorkspaceError(told, remedy="Only the user can allow it.")
+            raise WorkspaceError(told, advice="Only the user can allow it.")
         return await self._write_to_disk(path, text, state, like)
 
     async def _write_to_disk(
@@ -343,7 +343,7 @@ class ClientWorkspace(LocalWorkspace):
             return await outcome
         except StaleFile as changed:
             told = f"{changed.message} The editor was writing it meanwhile: the text may have gone to another file."
-            raise WorkspaceError(told, remedy=f"See where {shown(path.real)} leads, and what became of it.") from None
+            raise WorkspaceError(told, advice=f"See where {shown(path.real)} leads, and what became of it.") from None
 
     async def _is_quiet(self, path: ResolvedPath) -> bool:
         """Whether nothing on the path has changed for a moment, so that the editor will find what was judged."""
@@ -363,7 +363,7 @@ class ClientWorkspace(LocalWorkspace):
         after = (await self._settled_state(path)).document
         if after is None or after.text != text:
             told = f"The editor did not say within {WRITE_TIMEOUT} seconds that it wrote {shown(path.real)}."
-            raise WorkspaceError(told, remedy="Read the file again to see what became of it.")
+            raise WorkspaceError(told, advice="Read the file again to see what became of it.")
         return after
 
     async def _what_became_of(self, path: ResolvedPath, text: str, before: FileState) -> Document:
@@ -390,7 +390,7 @@ def _cannot(error: RpcError) -> bool:
 
 def _refused_to_write(path: ResolvedPath, error: RpcError) -> WorkspaceError:
     told = f"{shown(path.real)} was not written: the editor refused it ({reason_of(error)})."
-    return WorkspaceError(told, remedy="Only the user can allow it.")
+    return WorkspaceError(told, advice="Only the user can allow it.")
 
 
 def _encoded_alike(one: Document, other: Document) -> bool:

@@ -183,7 +183,17 @@ class StandsForSeveral(Protocol):
 
 
 class BadArguments(Exception):
-    """The arguments do not fit the tool's schema; the message says how, and what would."""
+    """The arguments do not fit the tool's schema: the message says how, and the advice, which is for the model, what
+    would."""
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def __str__(self) -> str:
+        between = "\n" if "\n" in self.message else " "
+        return f"{self.message}{between}{self.advice}" if self.advice else self.message
 
 
 def verb_and_path(verb: str, arguments: Mapping[str, Any]) -> str:
@@ -299,8 +309,10 @@ class _UnknownTool:
 def failure(call: ToolCall, error: Exception) -> ToolResult:
     """What went wrong in a tool, told to both. An unforeseen error is logged; only its name is shown."""
     match error:
-        case BadArguments() | CrowError():
-            return ToolResult.failed(str(error))
+        case CrowError():
+            return ToolResult.failed(str(error), error.for_person)
+        case BadArguments():
+            return ToolResult.failed(str(error), error.message)
         case _:
             logger.error("tool %s crashed", call.name, exc_info=error)
             text = f"`{call.name}` failed unexpectedly ({type(error).__name__}). The log has the details."

@@ -97,9 +97,10 @@ class Edit(ChangeTool):
         try:
             plan = plan_edits(text, edits, exactly=True, reveal=has_read, advice=self._advice, path=path)
         except WorkspaceError as error:
-            raise WorkspaceError(f"{changed}. {error.message}\n{what}", remedy=read_again) from None
+            told = f"{changed}. {error.message}"
+            raise WorkspaceError(told, advice=f"{error.advice}\n{what} {read_again}") from None
         if any(occurs_several_times(known, edit) for edit in edits):
-            raise WorkspaceError(f"{changed}, and which place is meant is unclear.\n{what}", remedy=read_again)
+            raise WorkspaceError(f"{changed}, and which place is meant is unclear.\n{what}", advice=read_again)
         return plan._replace(overlooked=(f"{changed}; the other change was kept:\n{what}", *plan.overlooked))
 
 
@@ -129,7 +130,7 @@ class EditAction(ChangeAction):
         what = ""
         if now is not None and self._change.seen.has_read(self._path):
             what = "\n" + self._since_prepared(now)
-        return WorkspaceError(f"{changed.message} Nothing was written.{what}", remedy=self._change.advice.read_again)
+        return WorkspaceError(f"{changed.message} Nothing was written.{what}", advice=self._change.advice.read_again)
 
     def _since_prepared(self, now: Document) -> str:
         """What others have changed in the file since the edit was prepared."""
@@ -164,13 +165,14 @@ def _check(edits: Sequence[TextEdit]) -> None:
     for number, edit in enumerate(edits, 1):
         if not edit.old:
             raise BadArguments(
-                f"{_name(number, edits)} has an empty `old`. To make a file or write all of it anew use `write`; "
-                "to add something, take a line beside it as `old` and write it again in `new`."
+                f"{_name(number, edits)} has an empty `old`.",
+                advice="To make a file or write all of it anew use `write`; "
+                "to add something, take a line beside it as `old` and write it again in `new`.",
             )
     if all(edit.old == edit.new for edit in edits):
         raise BadArguments(
-            f"{'The edit changes' if len(edits) == 1 else 'The edits change'} nothing: `old` and `new` are the same. "
-            "Give in `new` what is to stand there instead."
+            f"{'The edit changes' if len(edits) == 1 else 'The edits change'} nothing: `old` and `new` are the same.",
+            advice="Give in `new` what is to stand there instead.",
         )
 
 

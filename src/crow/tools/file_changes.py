@@ -203,7 +203,7 @@ class ChangeAction(Action):
             except StaleFile as changed:
                 if self._refused is not None:  # which lines were accepted is known of that text alone
                     raise WorkspaceError(
-                        f"{changed.message} Nothing was written.", remedy=change.advice.read_again
+                        f"{changed.message} Nothing was written.", advice=change.advice.read_again
                     ) from None
                 before, text = await self._rebased(changed, before)
             else:

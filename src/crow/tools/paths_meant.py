@@ -226,7 +226,7 @@ async def missing(workspace: Workspace, path: ResolvedPath, advice: Advice, othe
     likely = await likely_paths(workspace, path.written or path.real)
     names = [one_line(shown(relative_to(each, workspace.roots[0])), 400) for each in likely]
     remedy = f"Did you mean {_either(names)}?" if names else otherwise or advice.look_for_it
-    return WorkspaceError(f"{one_line(shown(path.real), LONGEST)} does not exist.", remedy=remedy)
+    return WorkspaceError(f"{one_line(shown(path.real), LONGEST)} does not exist.", advice=remedy)
 
 
 async def stat_or_suggest(workspace: Workspace, path: ResolvedPath, advice: Advice) -> FileInfo:

@@ -139,7 +139,9 @@ def _check(command: str) -> None:
     if "\0" in command:
         raise BadArguments("`command` contains a null character, which no command line can.")
     if len(command.encode("utf-8", "replace")) > LONGEST_COMMAND:
-        raise BadArguments(f"`command` is longer than {LONGEST_COMMAND:,} bytes: write it to a file and run that.")
+        raise BadArguments(
+            f"`command` is longer than {LONGEST_COMMAND:,} bytes.", advice="Write it to a file and run that."
+        )
 
 
 class CommandAction(Action):

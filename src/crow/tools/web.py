@@ -144,7 +144,7 @@ class FetchAction(Action):
         try:
             found = await (self._pages.fetch_cached(self._url) if self._offset else self._pages.fetch(self._url))
         except NoText as error:
-            raise WebError(error.message, remedy=self._advice.fetch_otherwise) from None
+            raise WebError(error.message, advice=self._advice.fetch_otherwise) from None
         if isinstance(found, RedirectNotFollowed):
             return self._redirects.not_followed(self._url, found.url)
         if isinstance(found, Failed):

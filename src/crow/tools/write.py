@@ -63,7 +63,7 @@ class Write(ChangeTool):
         path = look.path
         before = await read_judged(workspace, path)
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
-            raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
+            raise WorkspaceError(f"{gap} Nothing was written.", advice=_remedy(gap, self._advice))
         notes: list[str] = []
         if (inside := inside_cdata(path.real, arguments.content)) is not None:
             arguments = msgspec.structs.replace(arguments, content=inside)
@@ -114,7 +114,7 @@ class WriteAction(ChangeAction):
         """Only what is appended can be added to a newer text; who writes all of a file must know all of it."""
         if not self._arguments.append:
             remedy = self._change.advice.read_first
-            raise WorkspaceError(f"{changed.message} Nothing was written.", remedy=remedy) from None
+            raise WorkspaceError(f"{changed.message} Nothing was written.", advice=remedy) from None
         now = await self._change.workspace.read_document(self._change.path)
         return now, text_after(now, self._arguments)
 

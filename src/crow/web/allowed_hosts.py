@@ -93,7 +93,7 @@ def address_for_connecting(scheme: str, address: str, port: int, target: str) ->
 def _not_public(host_is: str) -> WebError:
     return WebError(
         f"{host_is} an address that is not on the public internet: it is not fetched.",
-        remedy="The user can name the host in allow_private, in the section [web] of config.toml.",
+        remedy="Hosts that allow_private names, in the section [web] of config.toml, are fetched all the same.",
     )
 
 

@@ -59,12 +59,12 @@ def read_url(text: str) -> WebUrl:
     if len(text) > LONGEST:
         raise WebError(f"{shown} is too long for a web address.")
     if _SPLITTING.search(text):
-        raise WebError(f"{shown} holds a blank, a backslash or a control character.", remedy="Encode it, as in %20.")
+        raise WebError(f"{shown} holds a blank, a backslash or a control character.", advice="Encode it, as in %20.")
     parts = _PARTS.fullmatch(text)
     if parts is None:
-        raise WebError(f"{shown} is no web address.", remedy="It has to begin with http:// or https:// and a host.")
+        raise WebError(f"{shown} is no web address.", advice="It has to begin with http:// or https:// and a host.")
     if "@" in parts["authority"]:
-        raise WebError("A web address with a user name or a password in it is not fetched.", remedy="Leave them out.")
+        raise WebError("A web address with a user name or a password in it is not fetched.", advice="Leave them out.")
     scheme = parts["scheme"].lower()
     written_host, port = _host_and_port(parts["authority"], PORTS[scheme], shown)
     host, is_address = _canonical(written_host, shown)

@@ -61,7 +61,7 @@ class KeptOutput:
         if file is not None:
             data = file.read(offset, limit)
             if file.is_gone:
-                raise WorkspaceError(DROPPED, remedy="Run the command again.")
+                raise WorkspaceError(DROPPED, advice="Run the command again.")
         if not data:  # the end, or what is no longer kept
             return OutputPart("", total, total, total)
         first, end = _rest_of_a_character(data), len(data)

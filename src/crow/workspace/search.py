@@ -189,7 +189,7 @@ class Searcher:
             plain = re.escape(query.pattern)
             raise WorkspaceError(
                 f"The pattern {query.pattern} is not a regular expression that can be searched for: {complaint}.",
-                remedy=f"To look for exactly this text, write {plain}" if plain != query.pattern else "",
+                advice=f"To look for exactly this text, write {plain}" if plain != query.pattern else "",
             )
         mode = "lines" if query.mode == "content" else "count"
         options = [mode, str(most), str(query.context)]

@@ -181,7 +181,7 @@ class Terminals:
         """Raises WorkspaceError if there are enough of them."""
         if len(self._background) >= MOST_IN_BACKGROUND:
             raise WorkspaceError(
-                f"There are already {MOST_IN_BACKGROUND} commands in the background.", remedy="Stop one first."
+                f"There are already {MOST_IN_BACKGROUND} commands in the background.", advice="Stop one first."
             )
 
     def background(self) -> list[BackgroundCommand]:

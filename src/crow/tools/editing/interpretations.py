@@ -189,7 +189,7 @@ def with_line_ends_meant(path: str, text: str, around: tuple[str, str] | None = 
         raise WorkspaceError(
             "The text has line ends written as `\\n`, outside quotes and inside them: it is unclear which are meant as "
             "line ends. Nothing was changed.",
-            remedy="Write the text as it is to stand in the file, escaped no more than JSON needs it.",
+            advice="Write the text as it is to stand in the file, escaped no more than JSON needs it.",
         )
     return None if judged and not compiles(before + meant + after) else meant
 

@@ -70,6 +70,9 @@ class EditPlan(NamedTuple):
 class _NoPlace(WorkspaceError):
     """An edit has no place in a text, or more than one."""
 
+    def __init__(self, told: str, advice: str) -> None:
+        super().__init__(told, advice=advice)
+
 
 def plan_edits(
     text: str,
@@ -87,7 +90,7 @@ def plan_edits(
     if len(text) > LARGEST_TEXT:
         raise WorkspaceError(
             f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
-            remedy=advice.change_otherwise,
+            advice=advice.change_otherwise,
         )
     return _Planner(text, edits, MatchOptions(exactly, reveal, advice, path, len(edits) == 1)).plan()
 
@@ -111,7 +114,7 @@ class _Planner:
             else:
                 self._add(number, edit, name)
         if not self._found:
-            raise WorkspaceError(" ".join(self._notes), remedy=self._manner.advice.read_again)
+            raise WorkspaceError(" ".join(self._notes), advice=self._manner.advice.read_again)
         return EditPlan(self._found, tuple(self._notes))
 
     def _add(self, number: int, edit: TextEdit, name: str) -> None:
@@ -119,12 +122,12 @@ class _Planner:
             matches = self._matches(self._source, edit, name)
         except _NoPlace as error:
             if not self._follows_on(number, edit, name) and not self._is_done(edit, name):
-                raise WorkspaceError(error.message, remedy=error.remedy) from None
+                raise WorkspaceError(error.message, advice=error.advice) from None
             return
         if len(self._found) + len(matches) > MOST_REPLACED:
             raise WorkspaceError(
                 f"{name} is too much for one call: more than {MOST_REPLACED:,} places would change.",
-                remedy=self._manner.advice.change_otherwise,
+                advice=self._manner.advice.change_otherwise,
             )
         self._found += [self._source.replacement(match, number) for match in matches]
 
@@ -196,16 +199,16 @@ def _match(
             return matches, (*notes, f"{name}: `\\n` in its new text was read as line ends.")
         return _exact_matches(source, edit, places, name, manner)
     if places:
-        raise _NoPlace(ambiguous(source, places, name, manner))
+        raise _NoPlace(*ambiguous(source, places, name, manner))
     if not manner.exactly and old.strip() and len(source.text) <= LARGEST_TOLERANT:
         for found in tolerant_matches(source, old, with_line_feeds(edit.new), every=edit.all, path=manner.path):
             matches = _meant(source, found, edit)
             if not matches:
-                raise _NoPlace(unclear(source, found, name, manner))
+                raise _NoPlace(*unclear(source, found, name, manner))
             if found.problem:
                 raise WorkspaceError(
                     f"{name} is unclear: its old text is there without {found.what}, but {found.problem}.",
-                    remedy="Write both texts as they stand in the file, without line numbers and escaped no more than "
+                    advice="Write both texts as they stand in the file, without line numbers and escaped no more than "
                     "JSON needs it.",
                 )
             places = [match.start for match in matches]
@@ -217,7 +220,7 @@ def _match(
                 return matches, (note, *notes)
             _check_classes(source, matches[0], edit, name, manner, is_shifted=True)
             return matches, (note,)
-    raise _NoPlace(not_found(source, edit, name, manner))
+    raise _NoPlace(*not_found(source, edit, name, manner))
 
 
 def _check_expected(source: Source, edit: TextEdit, places: Sequence[int], name: str) -> None:
@@ -226,7 +229,7 @@ def _check_expected(source: Source, edit: TextEdit, places: Sequence[int], name:
         raise WorkspaceError(
             f"{name} is said to have {edit.expected_replacements} places, and its old text occurs {number_of(places)} "
             f"times, at lines {said_lines(source, places)}. Nothing was changed.",
-            remedy="Give the right number, or add lines around the old text until it is the place that is meant.",
+            advice="Give the right number, or add lines around the old text until it is the place that is meant.",
         )
 
 

@@ -121,7 +121,7 @@ def check_nothing_left_out(
         raise WorkspaceError(
             f"{name} leaves something out: line {line[0]} of its {part} is `{line[1][:100]}`, which would stand in the "
             "file instead of what it is short for. Nothing was changed.",
-            remedy=f"Write out in full what is to stand there. {remedy}",
+            advice=f"Write out in full what is to stand there. {remedy}",
         )
 
 
@@ -135,18 +135,18 @@ def check_no_wrapper(path: str, before: str, text: str, name: str, part: str, *,
     if not may_have_fences and inside_fence(text) is not None:
         raise WorkspaceError(
             f"{name} has a code fence around its {part}, and {_base(path)} is no Markdown. Nothing was changed.",
-            remedy="Leave out the first and the last line with the fence.",
+            advice="Leave out the first and the last line with the fence.",
         )
     if not numbers_of(old) and _has_numbers_of_read(suffix, before, text):
         raise WorkspaceError(
             f"{name} has line numbers in its {part}, as they are shown when a file is read: they are no part of it. "
             "Nothing was changed.",
-            remedy="Leave out the numbers and the tab after each.",
+            advice="Leave out the numbers and the tab after each.",
         )
     if suffix not in (*_MARKDOWN, ".diff", ".patch") and _is_diff_of(old, text):
         raise WorkspaceError(
             f"{name} has a diff as its {part}: lines that begin with `-` and `+`. Nothing was changed.",
-            remedy="Write the lines as they are to be, without those that go and without the marks.",
+            advice="Write the lines as they are to be, without those that go and without the marks.",
         )
 
 

@@ -60,20 +60,18 @@ def said_lines(source: Source, places: Sequence[int]) -> str:
     return ", ".join(lines) + more
 
 
-def ambiguous(source: Source, places: Sequence[int], name: str, manner: MatchOptions) -> str:
-    return (
-        f"{name} is ambiguous: its old text occurs {number_of(places)} times, at lines {said_lines(source, places)}. "
-        f"{manner.advice.make_it_unique}{_surroundings(source, places, manner)}"
-    )
+def ambiguous(source: Source, places: Sequence[int], name: str, manner: MatchOptions) -> tuple[str, str]:
+    told = f"{name} is ambiguous: its old text occurs {number_of(places)} times, at lines {said_lines(source, places)}."
+    return told, f"{manner.advice.make_it_unique}{_surroundings(source, places, manner)}"
 
 
-def unclear(source: Source, found: TolerantMatches, name: str, manner: MatchOptions) -> str:
+def unclear(source: Source, found: TolerantMatches, name: str, manner: MatchOptions) -> tuple[str, str]:
     places = [match.start for match in found.matches]
-    return (
+    told = (
         f"{name} is ambiguous: its old text is not there exactly, and by overlooking {found.what} it could be "
-        f"meant at lines {said_lines(source, places)}. Copy it exactly, with enough around it to be unique."
-        f"{_surroundings(source, places, manner)}"
+        f"meant at lines {said_lines(source, places)}."
     )
+    return told, f"Copy it exactly, with enough around it to be unique.{_surroundings(source, places, manner)}"
 
 
 def _surroundings(source: Source, places: Sequence[int], manner: MatchOptions) -> str:
@@ -92,28 +90,27 @@ def _surroundings(source: Source, places: Sequence[int], manner: MatchOptions) -
     return told
 
 
-def not_found(source: Source, edit: TextEdit, name: str, manner: MatchOptions) -> str:
+def not_found(source: Source, edit: TextEdit, name: str, manner: MatchOptions) -> tuple[str, str]:
+    """What is told, and advice for the model."""
     told = f"{name} does not apply: its old text is not in the file."
     advice = manner.advice
     if (place := left_out(manner.path, source.text, edit.old)) is not None:
-        return (
-            f"{told} Line {place[0]} of it, `{place[1][:100]}`, stands for something that was left out: an old text "
+        return told, (
+            f"Line {place[0]} of it, `{place[1][:100]}`, stands for something that was left out: an old text "
             "must be in the file as it is. Copy all of it, or make one edit for each part that changes."
         )
     if not manner.reveal:
-        return f"{told} {advice.read_first}"
+        return told, advice.read_first
     if (place := _made_place(source, edit)) is not None:
-        return (
-            f"{told} It seems to be made already: its new text is at line {source.line_of(place)}. Nothing was "
-            f"changed. Go on, or look again if something else is meant: {advice.read_again}"
-        )
+        told += f" It seems to be made already: its new text is at line {source.line_of(place)}. Nothing was changed."
+        return told, (f"Go on, or look again if something else is meant: {advice.read_again}")
     if numbers_of(edit.old):
         told += " It seems to contain line numbers: leave them out."
     if len(source.text) > LARGEST_TOLERANT:
-        return f"{told} In a file of this size it must be copied exactly. {advice.read_again}"
+        return told, f"In a file of this size it must be copied exactly. {advice.read_again}"
     lines = [line.removesuffix("\r") for line in source.text.split("\n")]
     nearest = _describe_nearest(lines, edit.old)
-    return f"{told} {nearest}" if nearest else f"{told} Nothing there is like it. {advice.read_again}"
+    return (told, nearest) if nearest else (f"{told} Nothing there is like it.", advice.read_again)
 
 
 def _made_place(source: Source, edit: TextEdit) -> int | None:
@@ -235,7 +232,7 @@ def check_no_leftovers(path: str, before: str, text: str, name: str, part: str, 
     """WorkspaceError, in words for the model, if something was copied into a text that is no part of it."""
     if (found := _leftover(path, before + "\n" + old, text, old)) is not None:
         what, remedy = found
-        raise WorkspaceError(f"{name} has {what} in its {part}. Nothing was changed.", remedy=remedy)
+        raise WorkspaceError(f"{name} has {what} in its {part}. Nothing was changed.", advice=remedy)
 
 
 def _leftover(path: str, known: str, text: str, old: str) -> tuple[str, str] | None:

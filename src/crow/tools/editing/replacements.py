@@ -305,8 +305,8 @@ def _overlap(text: str, one: FileReplacement, other: FileReplacement) -> Workspa
     line = text.count("\n", 0, max(one.start, other.start)) + 1
     first, second = sorted((one.edit, other.edit))
     return WorkspaceError(
-        f"Edits {first} and {second} overlap at line {line}, and each makes something else of it. "
-        "Nothing was changed. Make one edit of them."
+        f"Edits {first} and {second} overlap at line {line}, and each makes something else of it. Nothing was changed.",
+        advice="Make one edit of them.",
     )
 
 

@@ -185,7 +185,7 @@ def check_classes(text: str, match: PlainMatch, name: str, *, is_shifted: bool) 
         raise WorkspaceError(
             f"{name} is unclear: as its new text is indented, the method `{moved.name}` would become a part of "
             f"`{moved.parent}`. Nothing was changed.",
-            remedy="Copy the old text exactly, and write each line of the new one with the indent it is to have.",
+            advice="Copy the old text exactly, and write each line of the new one with the indent it is to have.",
         )
 
 

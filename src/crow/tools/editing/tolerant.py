@@ -232,7 +232,8 @@ class _FormSearch:
         if self._compared > MOST_COMPARED:
             raise WorkspaceError(
                 "The lines of the old text are too much alike, and so are those of the file, to tell where it is "
-                "meant. Copy it exactly, with other lines around it."
+                "meant.",
+                advice="Copy it exactly, with other lines around it.",
             )
         start, end = self._with_blanks_around(start, end, level)
         plain = self._source.plain

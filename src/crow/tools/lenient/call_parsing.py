@@ -64,11 +64,12 @@ def fit_call(call: ToolCall, schema: Mapping[str, Any], *, check_values: bool = 
     example = f"A correct call: {encoded(example_of(call.name, schema))}"
     if fitted is None:
         raise BadArguments(
-            f"The arguments of `{call.name}` must be a JSON object, not {type_of(given)}. Nothing was done. {example}"
+            f"The arguments of `{call.name}` must be a JSON object, not {type_of(given)}. Nothing was done.",
+            advice=example,
         )
     wrong = [*fitted.problems, *(fitted.misfits if check_values else ())]
     if wrong:
-        raise BadArguments(_explained(call.name, schema, given, fitted, wrong))
+        raise BadArguments(_explained(call.name, schema, given, fitted, wrong), advice=example)
     return fitted
 
 
@@ -76,7 +77,7 @@ def misfit(call: ToolCall, schema: Mapping[str, Any], why: str) -> BadArguments:
     """Arguments in the right shape which the tool cannot use all the same."""
     example = encoded(example_of(call.name, schema))
     return BadArguments(
-        f"The arguments of `{call.name}` do not fit, and nothing was done: {why}. A correct call: {example}"
+        f"The arguments of `{call.name}` do not fit, and nothing was done: {why}.", advice=f"A correct call: {example}"
     )
 
 
@@ -111,7 +112,6 @@ def _explained(name: str, schema: Mapping[str, Any], given: Any, fitted: Fitted,
         *(f"- {one}" for one in wrong[:MOST_NAMED]),
         *(f"- {unknown(field, missing)}" for field in strange[:MOST_NAMED]),
         f"What arrived: {arrived(given)}",
-        f"A correct call: {encoded(example_of(name, schema))}",
     ]
     return "\n".join(lines)
 
