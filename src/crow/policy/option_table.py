@@ -326,6 +326,7 @@ _FILES = (
             "awk '{print 1 / system($1) / 1}'",
             'awk \'{print "\\\\"; system($1)} #"\'',
             "awk 'function f() {}'",
+            "awk '}{print > $1}'",
             "awk -f x",
             "awk -F , -f x",
             "awk -E x",

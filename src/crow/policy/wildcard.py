@@ -261,9 +261,9 @@ def _is_plain_awk(script: str) -> bool:
         token = _AWK_TOKEN.match(script, at)
         if token is None or (token["name"] is not None and token["name"] not in _AWK_NAMES):
             return False
-        if (token["regex"] and not wants_operand) or (token["more"] and depth):
-            return False  # a division; where something is printed, the name of a file
         depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if (token["regex"] and not wants_operand) or (token["more"] and depth) or depth < 0:
+            return False  # a division; where something is printed, the name of a file
         wants_operand = bool(token["operand"] or token["brace"]) or (wants_operand and token[0] in " \t")
         at = token.end()
     return True
