@@ -1,7 +1,7 @@
 """make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
 
-python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions,attach,page,many]
-                    [--crow PATH]
+python bench/run.py [--rounds 3] [--crow PATH]
+                    [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions,attach,streams,idle,page,many]
 
 Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
 streaming). A figure is the median of the rounds. Exit status 1 if a target is missed.
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 
+import live_sessions
 import many_sessions
 import page_bench
 from acp_client import cpu_seconds
@@ -38,6 +39,8 @@ STAGES = (
     "diff",
     "sessions",
     "attach",
+    "streams",
+    "idle",
     "page",
     "many",
 )
@@ -162,6 +165,13 @@ ROWS = [
     ("page_open_cpu_s", "the page opens 4,000 messages, 200 diffs, 100,000 lines: CPU of Chromium", "s", 1, None),
     ("page_typing_ms", "a key is seen there, 95th percentile", "ms", 50, None),
     ("page_script_kb", "the page's script at first load, gzip", "kB", 40, None),
+    ("streams200_cpu_us", "200 streams of 40 tokens a second: CPU a token", "µs", 120, None),
+    ("streams200_p50_ms", "the same: a delta is delayed by, median", "ms", None, None),
+    ("streams200_p99_ms", "the same, 99th percentile", "ms", 150, None),
+    ("streams200_cancel_ms", "the same: the slowest of 20 cancels → the prompt's answer", "ms", 300, None),
+    ("streams200_model_late_ms", "the same: the model itself was late by, 99th percentile", "ms", None, None),
+    ("idle300_descriptors", "open descriptors of 300 idle sessions, right after a prompt each", "", 40, None),
+    ("idle300_wake_ups", "wake-ups a second of 300 idle sessions, all threads", "", 0, None),
     ("parallel8_at_once", "model requests at once, of 8 sessions", "", None, "parallel8_at_once"),
 ]
 
@@ -258,6 +268,8 @@ def measure(options):
                     if stage in ("page", "many"):
                         once = page_figures if stage == "page" else figures_of_many_sessions
                         m.update(once(options, work) if number == 0 else {})
+                    elif stage in ("streams", "idle"):
+                        m.update(live_sessions.measure(options.crow, stage))
                     else:
                         getattr(bench, stage)(agent, m)
                     derive(stage, m)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
+from crow import descriptors
+
 if TYPE_CHECKING:
     from crow.cli.parsing import Parser
 
@@ -47,6 +49,7 @@ def main() -> int:
         _complain_to_nobody()
     _keep_to_ourselves()
     _give_memory_back()
+    descriptors.raise_limit()
     try:
         try:
             return _dispatch(sys.argv[1:])

@@ -9,7 +9,7 @@ from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.messages import AssistantMessage, Message, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires.anthropic_request import encode
+from crow.model.wires.anthropic_request import DROPPED, encode
 from tests.model.asking import HELLO, READ, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal
@@ -117,7 +117,7 @@ SHOWN = {"type": "adaptive", "display": "summarized"}
         ("claude-sonnet-5", "off", {"thinking": {"type": "disabled"}}),
         ("claude-opus-4-7", "", {"thinking": SHOWN}),
         ("claude-opus-4-8-20260528", "xhigh", {"thinking": SHOWN, "output_config": {"effort": "xhigh"}}),
-        ("claude-opus-5-5", "low", {"thinking": SHOWN, "output_config": {"effort": "low"}}),
+        ("claude-opus-5-5", "low", {"thinking": SHOWN | DROPPED, "output_config": {"effort": "low"}}),
         ("claude-opus-4-6", "", {}),
         ("claude-sonnet-4-6", "max", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}),
         ("claude-opus-4-6", "off", {}),
@@ -140,7 +140,7 @@ def test_each_model_of_the_messages_api_is_told_in_its_own_way(model: str, level
         ("claude-opus-4-1-20250805", "interleaved-thinking-2025-05-14"),
         ("claude-3-7-sonnet-20250219", None),
         ("claude-opus-4-6", None),
-        ("claude-sonnet-5", None),
+        ("claude-sonnet-5", "thinking-binding-controls-2026-08-01"),
         ("glm-4.5", None),
     ],
 )

@@ -10,8 +10,10 @@ from crow.config.settings import Limits, ModelSettings
 from crow.events import OutputsPruned, Remark
 from crow.messages import StopReason, ToolMessage
 from crow.model import catalog
+from crow.model.base import ModelInfo, ModelRequest
 from crow.model.scripted import Call, Think
-from crow.model.wires.anthropic_request import thinking_headers
+from crow.model.wires.anthropic_request import encode, thinking_headers
+from tests.model.asking import HELLO, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import Dialect, Request
 from tests.support.wire_rules import insist
@@ -96,4 +98,19 @@ def test_thoughts_that_lost_what_they_were_thought_behind_are_dropped_and_the_ot
     ],
 )
 def test_only_models_that_bind_their_thoughts_are_asked_to_drop_them(model: str, binds: bool) -> None:
-    assert (BETA in thinking_headers(model).get("anthropic-beta", "")) is binds
+    request = ModelRequest("", HELLO)
+    assert (b"drop_block" in encode(ModelInfo("house", model), request)) is binds
+    if binds:
+        assert BETA in thinking_headers(model)["anthropic-beta"]
+
+
+def test_an_older_model_that_binds_its_thoughts_all_the_same_is_asked_once_it_has_refused() -> None:
+    with Provider() as provider:
+        dialect = provider.anthropic
+        dialect.fail(400, BOUND.format(1))
+        for _ in range(2):
+            dialect.answer("Hello.")
+        settings = dialect.settings(**{"claude-opus-5": ModelSettings()})
+        model = catalog.create("house/claude-opus-5", {"house": settings}, Limits(), {})
+        run(ask_all(model, *[ModelRequest("", HELLO)] * 2))
+        assert ["drop_block" in str(request.body) for request in dialect.requests] == [False, True, True]

@@ -1,10 +1,11 @@
-"""Sends HTTP requests to a provider and streams the answers: connections, time limits for silence, and errors of the
-network. The one place that knows the HTTP library.
+"""Sends HTTP requests to a provider and streams the answers: credentials, addresses, and errors of the network.
+
+The connections are in `connections`, the limits for silence in `streaming`: no other file of the room knows the HTTP
+library.
 
 Importing this module is what costs time; `crow.model.catalog` imports it, with an adapter, only when needed.
 """
 
-import asyncio
 import contextlib
 import email.utils
 import functools
@@ -14,26 +15,27 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Any
 
 import httpx2
 
-import crow
 from crow.config import network
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.model import error_bodies
+from crow.model.connections import Connections, Way
 from crow.model.credentials import printed_key
 from crow.model.endpoint import Endpoint
 from crow.model.error_bodies import ReplyErrors
 from crow.model.error_kinds import from_status
 from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
+from crow.model.streaming import Silence, SilenceLimit, chunks_of
 from crow.timeouts import timeout
 
 CONNECT_TIMEOUT = 10.0
-KEEP_ALIVE = 90.0
-"""A person thinks for longer than the library's 5 s; a new connection costs a TLS handshake."""
+SPARE = 1.0
+"""Seconds after the limit for silence in which an answer must have begun, however it drips."""
 LONGEST_LISTING = 8 * 1024 * 1024
 DRAIN_TIMEOUT = 0.1
 
@@ -51,7 +53,7 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILUR
 
 
 class Http(ReplyErrors):
-    """Requests to one provider. Connections stay open between them until `close`."""
+    """Requests to one provider, over connections that all who ask it share. To be closed at the end."""
 
     def __init__(self, endpoint: Endpoint, *, idle: float, environ: Mapping[str, str], first: float = 0) -> None:
         """`idle` is the longest silence in seconds, `first` that before an answer begins, if it is another."""
@@ -60,19 +62,16 @@ class Http(ReplyErrors):
         self._first = first or idle
         self._has_answered = False
         """There is a server at the address: when it cannot be reached, it may be back soon."""
-        self._client = httpx2.AsyncClient(
-            headers={"user-agent": f"crow/{crow.__version__}", "accept-encoding": "identity", **endpoint.headers},
-            timeout=httpx2.Timeout(max(self._first, idle), read=self._first, connect=CONNECT_TIMEOUT),
-            limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE),
-            auth=httpx2.BasicAuth(*endpoint.login) if endpoint.login else None,
-            verify=network.tls_for(endpoint.url.partition(":")[0], environ),
-            proxy=network.proxy_for(endpoint.url, environ),
-            # Neither .netrc nor anything else from the environment but what is read here.
-            trust_env=False,
-        )
+        self._timeout = httpx2.Timeout(max(self._first, idle), read=self._first, connect=CONNECT_TIMEOUT)
+        self._auth = httpx2.BasicAuth(*endpoint.login) if endpoint.login else httpx2.USE_CLIENT_DEFAULT
+        tls = network.tls_for(endpoint.url.partition(":")[0], environ)
+        self._way = Way(endpoint.url, tls, network.proxy_for(endpoint.url, environ))
+        self._connections: Connections | None = None
 
     async def close(self) -> None:
-        await self._client.aclose()
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            await connections.leave()
 
     @contextlib.asynccontextmanager
     async def post(self, path: str, body: bytes) -> AsyncGenerator[AsyncGenerator[list[ServerEvent]]]:
@@ -95,12 +94,23 @@ class Http(ReplyErrors):
     async def _read_body(self, method: str, path: str, body: bytes | None = None) -> bytes:
         async with self._answer(method, path, body) as response:
             try:
-                return await _read_some(response, LONGEST_LISTING)
+                with SilenceLimit(self._first):
+                    return await _read_some(response, LONGEST_LISTING)
             except httpx2.HTTPError as error:
                 raise self._broken(error) from error
 
     @contextlib.asynccontextmanager
     async def _answer(self, method: str, path: str, body: bytes | None = None) -> AsyncGenerator[httpx2.Response]:
+        with self._joined().in_use():
+            async with self._answered(method, path, body) as response:
+                yield response
+
+    def _joined(self) -> Connections:
+        self._connections = self._connections or Connections.join(self._way)
+        return self._connections
+
+    @contextlib.asynccontextmanager
+    async def _answered(self, method: str, path: str, body: bytes | None) -> AsyncGenerator[httpx2.Response]:
         response = await self._send(method, path, body)
         try:
             if response.status_code == 401 and self.endpoint.key_command:
@@ -117,12 +127,17 @@ class Http(ReplyErrors):
     async def _send(self, method: str, path: str, body: bytes | None) -> httpx2.Response:
         if self.lacks_key:
             await self.read_key()
-        headers = self.endpoint.credentials()
+        client = self._joined().client()
+        headers = {**self.endpoint.headers, **self.endpoint.credentials()}
         if body:
             headers["content-type"] = "application/json"
         try:
-            request = self._client.build_request(method, self.endpoint.address(path), content=body, headers=headers)
-            response = await self._client.send(request, stream=True)
+            address = self.endpoint.address(path)
+            request = client.build_request(method, address, content=body, headers=headers, timeout=self._timeout)
+            with SilenceLimit(self._first + SPARE) as silence:
+                silence.end()
+                request.extensions["trace"] = _asked(silence.begin)
+                response = await client.send(request, auth=self._auth, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
         self._has_answered = True
@@ -164,9 +179,9 @@ class Http(ReplyErrors):
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[list[ServerEvent]]:
         decoder = EventDecoder()
-        silence = _SilenceLimit(self._first)
+        silence = SilenceLimit(self._first)
         try:
-            async with contextlib.aclosing(_chunks(response, silence)) as chunks:
+            async with contextlib.aclosing(chunks_of(response, silence)) as chunks:
                 beginning = await _beginning(chunks)
                 match beginning.lstrip(BLANK)[:1]:
                     case b"{" | b"[" | b'"':
@@ -238,7 +253,8 @@ class Http(ReplyErrors):
 
     async def _error_body(self, response: httpx2.Response) -> bytes:
         try:
-            return await _read_some(response, error_bodies.LONGEST)
+            with SilenceLimit(self._first):
+                return await _read_some(response, error_bodies.LONGEST)
         except httpx2.HTTPError:
             return b""  # the status says enough
 
@@ -258,6 +274,10 @@ class Http(ReplyErrors):
                 return unavailable(
                     f"{provider} did not take the connection at {url} within {CONNECT_TIMEOUT:g} s.",
                     remedy="Check base_url and the network.",
+                )
+            case Silence(), _:
+                return unavailable(
+                    f"{provider} did not begin to answer within {self._first:g} s.", remedy=self._silence_remedy
                 )
             case httpx2.TimeoutException(), _:
                 return unavailable(
@@ -293,7 +313,7 @@ class Http(ReplyErrors):
                 )
 
     def _silence(self, error: BaseException) -> float:
-        return error.seconds if isinstance(error, _Silence) else self._first
+        return error.seconds if isinstance(error, Silence) else self._first
 
     @property
     def _silence_remedy(self) -> str:
@@ -342,6 +362,16 @@ def warm(base_url: str) -> None:
         network.tls_for(base_url.partition(":")[0] or "https", os.environ)
 
 
+def _asked(then: Callable[[], None]) -> Callable[[str, Any], Awaitable[None]]:
+    """Calls `then` once a request has been sent: from then on, an answer is waited for."""
+
+    async def trace(what: str, _: Any) -> None:
+        if what.endswith("send_request_body.complete"):
+            then()
+
+    return trace
+
+
 async def _read_some(response: httpx2.Response, limit: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
@@ -361,79 +391,6 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
         if len(pieces) > error_bodies.LONGEST or pieces.lstrip(BLANK):
             break
     return pieces
-
-
-class _Silence(httpx2.ReadTimeout):
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"nothing for {seconds:g} s")
-        self.seconds = seconds
-
-
-class _SilenceLimit:
-    """The longest silence that a stream may keep: one timer for all of its chunks, as one for each costs a fifth more.
-
-    Raises _Silence out of its `with` block when the limit expires while a chunk is awaited.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        self._since: float | None = None
-        self._task: asyncio.Task[object] | None = None
-        self._cancels_before = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._expired = False
-
-    def allow(self, seconds: float) -> None:
-        """Another limit from here on; none if the stream has ended, as there is nothing left to wait for."""
-        self._seconds = seconds
-        if self._timer:
-            self._timer.cancel()
-            self._look()
-
-    def begin(self) -> None:
-        """A chunk is awaited from now on."""
-        self._since = self._loop.time()
-
-    def end(self) -> None:
-        """A chunk has come; whoever works on it may take as long as it takes."""
-        self._since = None
-
-    def __enter__(self) -> Self:
-        self._task = asyncio.current_task()
-        self._cancels_before = self._task.cancelling() if self._task else 0
-        self.begin()
-        self._look()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
-        if self._expired and self._task and self._task.uncancel() <= self._cancels_before:
-            raise _Silence(self._seconds) from error
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        due = (now if self._since is None else self._since) + self._seconds
-        if due > now:
-            self._timer = self._loop.call_at(due, self._look)
-        elif self._task:
-            self._expired = True
-            self._task.cancel()
-
-
-async def _chunks(response: httpx2.Response, silence: _SilenceLimit) -> AsyncGenerator[bytes]:
-    # The library would start a timer for each chunk.
-    response.request.extensions["timeout"]["read"] = None
-    encoded = "content-encoding" in response.headers  # asked for none, but a proxy may know better
-    source = response.aiter_bytes() if encoded else response.aiter_raw()
-    async with contextlib.aclosing(source):
-        with silence:
-            async for chunk in source:
-                silence.end()
-                yield chunk
-                silence.begin()
 
 
 async def _rest(chunks: AsyncIterator[bytes], limit: int) -> bytes:

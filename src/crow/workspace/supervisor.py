@@ -31,9 +31,11 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import select
 import signal
 import socket
+import sys
 import termios
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -76,6 +78,9 @@ def decode_request(body: bytes) -> Request:
 
 
 def main() -> None:
+    if len(sys.argv) > 1:  # the limit of open descriptors that commands are to have: the agent's own is a higher one
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), hard))
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     become_subreaper()

@@ -18,6 +18,7 @@ REFUSALS = (
     RefusalPattern("eager_input_streaming", "eager_input_streaming"),  # not everyone who speaks this wire knows it
     RefusalPattern("cache_control", "cache_control" + NOT_TAKEN),
     RefusalPattern("display", "display" + NOT_TAKEN),
+    RefusalPattern("changed prefix", "bound to a different conversation"),
     RefusalPattern("block_binding", "block_binding" + NOT_TAKEN),
     RefusalPattern(
         "effort",

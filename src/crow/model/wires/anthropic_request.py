@@ -51,7 +51,9 @@ NO_THOUGHT: Json = {"type": "thinking", "thinking": " ", "signature": ""}
 def encode(info: ModelInfo, request: ModelRequest, *, refused: Container[str] = ()) -> bytes:
     """`refused` names what this provider is known not to take, see `anthropic.REFUSALS`."""
     messages = _alternating(info, request.messages, refused)
-    if request.thought_level == "off" and binds_thoughts(info.model):  # then nothing says that they may be dropped
+    if request.thought_level == "off" and binds_thoughts(
+        info.model, refused
+    ):  # then nothing says that they may be dropped
         messages = _without_thoughts(messages)
     body: Json = {
         "model": info.model,
@@ -229,15 +231,15 @@ def claude_version(model: str) -> tuple[int, int] | None:
 
 def thinking_headers(model: str) -> dict[str, str]:
     version = claude_version(model)
-    if binds_thoughts(model):
+    if version is not None and version >= (5, 0):
         return BINDING
     return INTERLEAVED if version is not None and (4, 0) <= version < (4, 6) else {}
 
 
-def binds_thoughts(model: str) -> bool:
+def binds_thoughts(model: str, refused: Container[str]) -> bool:
     """Whether the model's thoughts are good only behind exactly what they were thought behind."""
     version = claude_version(model)
-    return version is not None and version >= (5, 1)
+    return version is not None and (version >= (5, 1) or "changed prefix" in refused)
 
 
 def thinking_fields(
@@ -253,7 +255,7 @@ def thinking_fields(
     version = claude_version(info.model)
     if version is not None and version >= (4, 6):
         fields = _adaptive(version, "" if f"effort {level}" in refused else level, shows="display" not in refused)
-        if binds_thoughts(info.model) and level != "off" and "block_binding" not in refused:
+        if binds_thoughts(info.model, refused) and level != "off" and "block_binding" not in refused:
             fields["thinking"] |= DROPPED
         return fields
     if level in ("", "off"):
