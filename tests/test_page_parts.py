@@ -209,3 +209,48 @@ def test_a_command_between_fences_is_shown_to_its_last_character(tmp_path: Path)
     commands = [text.rstrip("\n") for text in drawn if text.strip()]
     shown = evaluate(FENCES, [fence(command, "sh") for command in commands], tmp_path)
     assert shown == [[["code", command]] for command in commands]
+
+
+HARD = """
+import { BlockReader, cellsOf, linesOf } from "page/markdown/blocks";
+import { lastPart } from "page/paths";
+const readers = [(text) => new BlockReader(linesOf(text)).read(), cellsOf, lastPart];
+function cost(work) {
+  const begun = process.cpuUsage();
+  work();
+  const { user, system } = process.cpuUsage(begun);
+  return user + system;
+}
+const least = (work) => Math.min(cost(work), cost(work), cost(work));
+function main(parts) {
+  return parts.filter(([part, after]) => readers.some((read) => {
+    const of = (count) => least(() => read(part.repeat(count) + after));
+    return of(5000) > 2000 && of(20000) > 9 * of(5000); // a fiftieth of what is quadratic takes
+  }));
+}
+"""
+
+
+def test_what_reads_texts_of_models_is_linear(tmp_path: Path):
+    parts = [
+        "`",
+        "~",
+        "``` ",
+        "- ",
+        "-",
+        "* ",
+        "_ ",
+        "|",
+        "| :-",
+        "\t",
+        " ",
+        "1. ",
+        "> ",
+        "/",
+        "/a",
+        "\r",
+        "#",
+        "[",
+        "\\",
+    ]
+    assert evaluate(HARD, [[part, after] for part in parts for after in ("", "x", " x`")], tmp_path) == []

@@ -6,7 +6,7 @@ export function relative(path: string, cwd: string): string {
 }
 
 export function lastPart(path: string): string {
-  return path.replace(/\/+$/, "").split("/").at(-1) || path;
+  return path.split("/").findLast(Boolean) || path;
 }
 
 /** The last part of an address, as a person would write it. */

@@ -50,7 +50,7 @@ export type Block = Inline | Code | Rule | Quote | List | Table;
 
 /** Blocks in blocks in blocks: what is deeper is text. */
 const DEEPEST = 24;
-const FENCE = /^ {0,3}(`{3,}(?!.*`)|~{3,})\s*(.*)$/;
+const FENCE = /^ {0,3}(`{3,}(?!`)(?!.*`)|~{3,})\s*(.*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?![^ \t])(.*)$/;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;

@@ -97,8 +97,9 @@ export function draw(into: HTMLElement, lines: readonly string[], from: Style): 
 
 /** What is left of a line that was written over: what came after the last return to its beginning. */
 function overwritten(line: string): string {
-  const end = line.replace(/\r+$/, "");
-  return end.slice(end.lastIndexOf("\r") + 1);
+  let end = line.length;
+  while (line[end - 1] === "\r") end -= 1;
+  return line.slice(line.lastIndexOf("\r", end - 1) + 1, end);
 }
 
 function push(nodes: Node[], text: string, style: Style): void {
