@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from crow.config.settings import Limits, ProviderSettings
 from crow.messages import StopReason, ToolSpec
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Said, Thinking, Usage
-from crow.model.text_calls import TextCalls
+from crow.model.catalog import create_adapter, describe
+from crow.model.text_calls import TextCallModel, TextCalls
 
 TOOLS = [
     ToolSpec(
@@ -384,3 +386,20 @@ def test_hostile_texts_cost_no_more_than_their_length():
     text = f'<tool_call>{{"name": "write", "arguments": {{"path": "a", "content": "{content}"}}}}</tool_call>'
     pieces = [text[start : start + 20] for start in range(0, len(text), 20)]
     assert followed(pieces) == ("", [("write", {"path": "a", "content": content})], "")
+
+
+@pytest.mark.parametrize(
+    ("address", "is_read"),
+    [
+        ("", False),
+        ("https://x.openai.azure.com", False),
+        ("https://openrouter.ai/api/v1", False),
+        ("https://api.deepseek.com", False),
+        ("http://127.0.0.1:8080/v1", True),
+        ("https://models.example.com/v1", True),
+    ],
+)
+def test_nothing_is_read_where_a_vendor_makes_the_calls(address: str, is_read: bool):
+    providers = {"p": ProviderSettings(type="openai", base_url=address, api_key="k")}
+    model = create_adapter("p/m", providers, Limits(), {}, describe("p/m", providers))
+    assert isinstance(model, TextCallModel) == is_read
