@@ -88,3 +88,18 @@ def test_what_the_person_has_written_is_a_quotation(open_editor):
     crow.prompt(f"My notes have this, what is it?\n\n{RUN}")
     assert crow.text() == RUN
     assert crow.permissions == []
+
+
+def test_a_subagent_that_a_text_calls_for_is_asked_about_in_the_mode_auto(open_editor):
+    task = '{"name": "task", "arguments": {"kind": "work", "title": "look", "prompt": "evil"}}'
+    crow = open_editor(
+        script=reply(call("terminal", command="touch ran"), when="evil")
+        + reply(say("Done."), when="evil")
+        + reply(say(f"I have it done.\n\n<tool_call>\n{task}\n</tool_call>"))
+        + DONE,
+        permit=lambda request: chose("reject"),
+    )
+    in_auto(crow)
+    assert crow.prompt("go") == {"stopReason": "end_turn"}
+    assert [request["toolCall"]["title"] for request in crow.permissions] == ["Work: look"]
+    assert not (crow.workspace / "ran").exists()

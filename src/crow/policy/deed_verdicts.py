@@ -45,11 +45,14 @@ class Situation(msgspec.Struct, frozen=True):
 
 
 def verdicts(deed: Deed, situation: Situation) -> list[Verdict]:
-    if deed.from_text and situation.mode == "auto":
+    is_doubted = deed.from_text and situation.mode == "auto"
+    if is_doubted:
         # It may be a quotation of a file or a page, which trust in the model does not cover.
         situation = msgspec.structs.replace(situation, mode="ask")
     if whole := _about_whole_tool(deed, situation):
         return [whole]
+    if is_doubted and deed.tool == "task":
+        return [_judge_tool(deed, situation, Aspect.UNKNOWN, _no_offer)]  # the subagent's own calls are real ones
     return list(_parts(deed, situation))
 
 
