@@ -630,6 +630,7 @@ def test_from_a_client_that_has_joined_from_another_process(open_editor):
     crow, prompt = at_work(open_editor, reply(WAITING) + HANGING, capabilities=NOTICES)
     other = open_editor(folder=crow.folder, capabilities=NOTICES)
     other.load_session(crow.session_id)
+    other.take_part(crow)
     assert injected(other.steer(TEXT)) == "t1-s1"
     go(crow)
     crow.wait_for_text("Once")
@@ -686,6 +687,7 @@ def test_killed_while_others_watch_they_are_told_what_is_left_over(tmp_path, ope
         begin_work(victim)
         other = open_editor(folder=victim.folder, capabilities=NOTICES)
         other.load_session(victim.session_id)
+        other.take_part(victim)
         id = injected(other.steer(TEXT))
     finally:
         victim.kill()
