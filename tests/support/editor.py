@@ -8,6 +8,7 @@ word on standard error. It never sleeps: it waits for conditions, with a deadlin
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -252,11 +253,12 @@ class Editor:
     def take_part(self, *trusted: "Editor") -> None:
         """Types the code that clients are shown who are trusted already. Whoever joins after a command needs it."""
         name = self._client_info["name"] if self._client_info else "another client"
-        asks = f"{name} watches this session. To let it take part, type this code there: "
+        numbered = rf"{re.escape(name)}(?: \(\d+\))?"  # where several have the name
+        asks = re.compile(rf"{numbered} watches this session\. To let it take part, type this code there: (.{{9}})")
 
         def codes() -> list[str]:
             told = [str(update.get("title") or update.get("content")) for one in trusted for update in one.updates]
-            return [text.partition(asks)[2][:9] for text in told if asks in text]
+            return asks.findall("\n".join(told))
 
         eventually(lambda: bool(codes()), "the code")
         assert self.prompt(codes()[-1]) == {"stopReason": "end_turn"}
