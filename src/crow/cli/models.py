@@ -35,7 +35,6 @@ from crow.visible import one_line
 T = TypeVar("T")
 
 TIME_LIMIT = 5
-LONGEST_NAME = 300
 """Seconds that a provider gets to list its models."""
 REFRESH = "refresh"
 SOURCES = {
@@ -92,7 +91,7 @@ def main(arguments: argparse.Namespace) -> int:
         _print_table(models, found)
     else:
         for name, facts in models.items():
-            print("\t".join((one_line(name, LONGEST_NAME), *_cells(facts))).rstrip())
+            print("\t".join((one_line(name), *_cells(facts))).rstrip())
     nothing_new = refresh and not any(one.asked for one in listed.values())
     return 0 if models and not nothing_new else 1
 
@@ -105,11 +104,11 @@ def _facts(name: str, providers: Mapping[str, ProviderSettings], listed: Facts, 
 
 
 def _print_table(models: Mapping[str, Facts], found: Discovery) -> None:
-    rows = [(one_line(name, LONGEST_NAME), *_cells(facts)) for name, facts in models.items()]
+    rows = [(one_line(name), *_cells(facts)) for name, facts in models.items()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        print(f"{line}  (chosen by {found.chosen_by})" if row[0] == one_line(found.default, LONGEST_NAME) else line)
+        print(f"{line}  (chosen by {found.chosen_by})" if row[0] == one_line(found.default) else line)
 
 
 def _cells(facts: Facts) -> tuple[str, ...]:

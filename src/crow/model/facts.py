@@ -193,9 +193,9 @@ def _family(
     return Family(name, context_window, images, audio, max_output, tuple(levels.split()))
 
 
-# The first match counts: the particular before the general.
 LONGEST_NAME = 200
 """Characters of a model's name that tell its family."""
+# The first match counts: the particular before the general.
 FAMILIES = (
     _family(r"claude-3-(opus|sonnet|haiku)", 200_000, max_output=4_096),
     _family(r"claude-3[-.]5", 200_000, max_output=8_192),

@@ -153,8 +153,7 @@ def _nearly_json(text: str, place: int, end: re.Pattern[str]) -> tuple[Any, int]
 
 def named_json(opening: str, closing: str) -> Reader:
     """Arguments after an opening that holds the tool's name."""
-    begin = re.compile(opening)
-    end = re.compile(closing)
+    begin, end = re.compile(opening), re.compile(closing)
 
     def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
         calls: list[TextCall] = []

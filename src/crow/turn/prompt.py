@@ -110,7 +110,10 @@ class Composer:
     async def _resource(self, item: SentResource) -> UserPart:
         name = one_line(item.uri)
         kind = item.mime_type.partition("/")[0]
-        await self._note_buffer(item.uri)
+        address = _address(item.uri)
+        if address is not None and address.scheme == "file" and address.netloc in _THIS_MACHINE:
+            with contextlib.suppress(WorkspaceError):
+                await self._named(address)  # the text may be that of an editor's buffer that was never saved
         if item.text is not None:
             return self._attached(f"Attached: {name}", name, item.text)
         if item.blob is not None and kind in ("image", "audio"):
@@ -119,14 +122,11 @@ class Composer:
             return self._attached(f"Attached: {name}", name, text)
         return self._left_out(one_line(f"{item.uri} ({item.mime_type or 'binary'})"), "it is no text")
 
-    async def _note_buffer(self, uri: str) -> None:
-        """What is attached may be the text of an editor's buffer that was never saved."""
-        address = _address(uri)
-        if address is not None and address.scheme == "file" and address.netloc in _THIS_MACHINE:
-            with contextlib.suppress(WorkspaceError):
-                self._workspace.note_buffer(
-                    await self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
-                )
+    async def _named(self, address: SplitResult) -> ResolvedPath:
+        """The file that the person has named."""
+        path = await self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
+        self._workspace.note_buffer(path)
+        return path
 
     def _attached(self, label: str, name: str, text: str) -> Text:
         note = ""
@@ -151,8 +151,7 @@ class Composer:
         if address.netloc not in _THIS_MACHINE:
             return self._left_out(name, f"it lies on another machine ({one_line(address.netloc)})")
         try:
-            path = await self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
-            self._workspace.note_buffer(path)
+            path = await self._named(address)
             if any(map(self._policy.is_secret, path.judged)):
                 return self._secret(path.real)
             return await self._file(path, address.fragment)

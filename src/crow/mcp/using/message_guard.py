@@ -31,13 +31,14 @@ SHORTEST_REST = 0.1
 PASSED_ON, THROWN_AWAY, BLANK, BYTE = 500e-6, 20e-6, 2e-6, 10e-9
 """Seconds that it takes at most, on a slow machine: a message for the library, one that nobody uses, a line, a byte."""
 PROGRESS = "notifications/progress"
-CHANGES = frozenset({"notifications/tools/list_changed", "notifications/prompts/list_changed"})
-HEARD = CHANGES | {
-    PROGRESS,
-    "notifications/cancelled",
-    "notifications/elicitation/complete",
-    "notifications/subscriptions/acknowledged",
-}
+_HEARD_AT_TIMES = frozenset({PROGRESS, "notifications/tools/list_changed", "notifications/prompts/list_changed"})
+_HEARD = frozenset(
+    {
+        "notifications/cancelled",
+        "notifications/elicitation/complete",
+        "notifications/subscriptions/acknowledged",
+    }
+)
 """The notifications that are of use here: what a server logs, for example, nobody sees."""
 MOST_CALLS = 1000
 """Whose progress is told apart."""
@@ -164,10 +165,10 @@ class MessageGuard:
 
     def _is_heard(self, method: str, token: object, length: int = 0) -> bool:
         """Of the progress of a call as much as can be shown, and of changes as much as can be followed."""
-        if method in HEARD and not (method == PROGRESS or method in CHANGES):
+        if method in _HEARD:
             return True
         matter, now = f"{method} {token}", self._clock()
-        if method not in HEARD or now < self._next.get(matter, 0.0):
+        if method not in _HEARD_AT_TIMES or now < self._next.get(matter, 0.0):
             self.pace.spend(THROWN_AWAY + length * BYTE)
             return False
         if len(self._next) >= MOST_CALLS:

@@ -259,6 +259,7 @@ def _one_in_bounds(message: bytes) -> bytes:
 class _Question(msgspec.Struct):
     id: int | str
     method: str
+    """An answer of ours has an id, too, but no method."""
 
 
 def _question_in(request: httpx2.Request) -> int | str | None:

@@ -95,10 +95,8 @@ class McpAction(Action):
         changes = meant.diffs
         changed = {"path": relative_to(changes[0].path, roots[0])} if changes else {}
         self.title = tool.title(arguments | changed)
-        kind = (
-            (ToolKind.DELETE if removes(changes) else ToolKind.EDIT) if changes else tool.kind
-        )  # for the eye alone, too
-        self.deed = Deed(tool.spec.name, kind, digest=tool.digest)
+        changing = ToolKind.DELETE if removes(changes) else ToolKind.EDIT  # for the eye alone, too
+        self.deed = Deed(tool.spec.name, changing if changes else tool.kind, digest=tool.digest)
         self.locations = tuple(dict.fromkeys(Location(change.path) for change in changes))
         self.display: tuple[DisplayBlock, ...] = (*changes, TextBlock(_question(tool, arguments)))
 

@@ -65,14 +65,9 @@ _IN_QUOTES = re.compile(r"`([^`\n]+)`|<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 
 def _without_fence(interpretation: EditInterpretation) -> EditInterpretation | None:
     old, new = inside_fence(interpretation.old), inside_fence(interpretation.new)
-    openings = [_OPENING.match(text) for text in (interpretation.old, interpretation.new)] if old is None else []
-    match openings:
-        case [re.Match() as first, re.Match() as second]:
-            return EditInterpretation(
-                "a code fence", interpretation.old[first.end() :], interpretation.new[second.end() :]
-            )
-        case _:
-            pass
+    first, second = _OPENING.match(interpretation.old), _OPENING.match(interpretation.new)
+    if old is None and first is not None and second is not None:
+        return EditInterpretation("a code fence", interpretation.old[first.end() :], interpretation.new[second.end() :])
     mine, theirs = _IN_QUOTES.fullmatch(interpretation.old), _IN_QUOTES.fullmatch(interpretation.new)
     if mine is not None and theirs is not None:
         return EditInterpretation("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
