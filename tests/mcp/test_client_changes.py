@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from crow.mcp.using.changes import (
     LARGEST_DIFF,
-    FileChange,
+    PastChange,
     PastChanges,
     change_meant,
     command_of,
@@ -90,8 +90,8 @@ def test_an_undo_shows_what_it_takes_back_unless_somebody_else_has_been_there(tm
     path, past = str(tmp_path / "a.py"), PastChanges()
     undo = {"command": "undo_edit", "path": "a.py"}
     assert changes(tmp_path, past, **undo) == ()
-    past.add(FileChange(path, None, "one\n"))
-    past.add(FileChange(path, "one\n", "1\n"))
+    past.add(PastChange(path, None, "one\n"))
+    past.add(PastChange(path, "one\n", "1\n"))
     (tmp_path / "a.py").write_text("1\n")
     assert changes(tmp_path, past, **undo) == (DiffBlock(path, "modify", "1\n", "one\n"),)
     assert changes(tmp_path, past, "undo_edit", path="a.py") == changes(tmp_path, past, **undo)
@@ -123,7 +123,7 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_one_that_is_not_there(tmp_p
 def test_former_texts_are_kept_within_bounds():
     past = PastChanges()
     for number in range(10):
-        past.add(FileChange(f"/a{number}", "x" * 400_000, "y" * 400_000))
+        past.add(PastChange(f"/a{number}", "x" * 400_000, "y" * 400_000))
     assert [past.last(f"/a{number}") is not None for number in range(10)] == [False] * 5 + [True] * 5
 
 

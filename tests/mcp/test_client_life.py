@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
-from crow.mcp.using.message_guard import BURST, PART, THROWN_AWAY, MessageGuard, Pace
+from crow.mcp.using.message_guard import BURST, PART, THROWN_AWAY, MessageGuard, UnaskedPace
 from crow.mcp.using.server_errors import ServerFailed
 from tests.mcp.guests import (
     PATIENT,
@@ -87,7 +87,7 @@ def test_one_that_floods_is_read_slowly_and_can_be_called(tmp_path):
 
 def test_what_is_sent_unasked_is_read_for_a_small_part_of_the_time():
     now, slow = [0.0], []
-    pace = Pace(lambda: now[0], lambda: slow.append(True))
+    pace = UnaskedPace(lambda: now[0], lambda: slow.append(True))
     pace.spend(BURST)
     assert (pace.due(), slow) == (0.0, [])
     read = 0

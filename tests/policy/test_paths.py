@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from crow.policy.paths import is_protected, is_secret
+from crow.policy.paths import what_secret, why_protected
 
 SECRETS = """
 /w/.env /w/.env.local /w/.ENV /w/deep/down/.env.production /w/server.pem /w/server.KEY /w/.netrc /w/.npmrc /w/.pypirc
@@ -51,44 +51,44 @@ UNPROTECTED = """
 
 @pytest.mark.parametrize("path", SECRETS.split())
 def test_secrets(path):
-    assert is_secret(path, ["/home/me/.crow"])
+    assert what_secret(path, ["/home/me/.crow"])
 
 
 @pytest.mark.parametrize("path", NO_SECRETS.split())
 def test_what_only_looks_like_a_secret(path):
-    assert not is_secret(path, ["/home/me/.crow"])
+    assert not what_secret(path, ["/home/me/.crow"])
 
 
 @pytest.mark.parametrize("path", PROTECTED.split())
 def test_protected(path):
-    assert is_protected(path, ["/home/me/.crow"])
+    assert why_protected(path, ["/home/me/.crow"])
 
 
 @pytest.mark.parametrize("path", UNPROTECTED.split())
 def test_what_only_looks_protected(path):
-    assert not is_protected(path, ["/home/me/.crow"])
+    assert not why_protected(path, ["/home/me/.crow"])
 
 
 def test_a_folder_that_looks_like_a_git_directory_is_protected(tmp_path):
     folder = tmp_path / "fixtures" / "x.git"
     (folder / "refs").mkdir(parents=True)
     (folder / "objects").mkdir()
-    assert not is_protected(f"{folder}/config")
-    assert is_protected(f"{folder}/HEAD"), "it would become one"
-    assert is_protected(f"{folder}/head"), "on some disks this is the same name"
+    assert not why_protected(f"{folder}/config")
+    assert why_protected(f"{folder}/HEAD"), "it would become one"
+    assert why_protected(f"{folder}/head"), "on some disks this is the same name"
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
     for name in ("config", "hooks/pre-commit", "refs/heads/x", "new/deep/x", ""):
-        assert is_protected(f"{folder}/{name}"), name
-    assert not is_protected(f"{tmp_path}/fixtures/other")
+        assert why_protected(f"{folder}/{name}"), name
+    assert not why_protected(f"{tmp_path}/fixtures/other")
 
 
 def test_what_becomes_a_git_directory_by_its_last_part(tmp_path):
     (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")
-    assert is_protected(f"{tmp_path}/commondir")
-    assert not is_protected(f"{tmp_path}/refs/heads/x")
+    assert why_protected(f"{tmp_path}/commondir")
+    assert not why_protected(f"{tmp_path}/refs/heads/x")
     (tmp_path / "refs").mkdir()
-    assert is_protected(f"{tmp_path}/objects/x")
-    assert is_protected("/" + "a/" * 150), "too deep to be looked at"
+    assert why_protected(f"{tmp_path}/objects/x")
+    assert why_protected("/" + "a/" * 150), "too deep to be looked at"
 
 
 HOOKS = [
@@ -115,10 +115,10 @@ def test_hooks_that_git_is_told_of_are_protected(tmp_path, monkeypatch, config, 
     (root / "linked").symlink_to("tools/hooks")
     (root / "shared.conf").write_text("[core]\n\thooksPath = tools/hooks\n")
     (root / ".git/more").write_text("[include]\n\tpath = more\n[core]\n\thooksPath = tools/hooks\n")
-    assert not is_protected(f"{root}/{hook}")
+    assert not why_protected(f"{root}/{hook}")
     (root / ".git/config").write_text(config.replace("ROOT", str(root)))
-    assert is_protected(f"{root}/{hook}")
-    assert not is_protected(f"{root}/{other}")
+    assert why_protected(f"{root}/{hook}")
+    assert not why_protected(f"{root}/{other}")
 
 
 def test_hooks_that_the_person_has_for_every_repository_are_protected(tmp_path, monkeypatch):
@@ -126,5 +126,5 @@ def test_hooks_that_the_person_has_for_every_repository_are_protected(tmp_path, 
     (tmp_path / ".gitconfig").write_text("[core]\n\thooksPath = team/hooks\n")
     (tmp_path / "work/.git").mkdir(parents=True)
     os.mkfifo(tmp_path / "work/.git/config")
-    assert is_protected(f"{tmp_path}/work/team/hooks/pre-commit")
-    assert not is_protected(f"{tmp_path}/work/team/x")
+    assert why_protected(f"{tmp_path}/work/team/hooks/pre-commit")
+    assert not why_protected(f"{tmp_path}/work/team/x")

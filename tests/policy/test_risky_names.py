@@ -10,7 +10,7 @@ from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.policy import protected_links
 from crow.policy.base import Ask
-from crow.policy.paths import is_protected, is_secret, what_secret, why_protected
+from crow.policy.paths import what_secret, why_protected
 from crow.policy.risky_names import Group, risky_names
 from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
@@ -154,7 +154,7 @@ def test_credentials_in_the_workspace_are_asked_before_they_are_read(policy, tmp
             if not isinstance(verdict, Ask) or " may hold " not in verdict.reason or verdict.session:
                 unasked.append(path)
     assert unasked == []
-    assert [name for name in NO_CREDENTIALS.split() if is_secret(f"/w/{name}")] == []
+    assert [name for name in NO_CREDENTIALS.split() if what_secret(f"/w/{name}")] == []
 
 
 def test_every_way_to_a_credential_judges_alike(tmp_path):
@@ -251,10 +251,10 @@ def test_no_name_stands_in_the_file_twice_and_each_is_found():
         names = [name for group in kind for name in group.spelled()]
         assert sorted({name for name in names if names.count(name) > 1}) == []
     for group in groups.protected:
-        missing = [name for name in group.spelled() if not is_protected(example(name))]
+        missing = [name for name in group.spelled() if not why_protected(example(name))]
         assert (group.title, missing) == (group.title, [])
     for group in groups.secret:
-        missing = [name for name in group.spelled() if not is_secret(example(name))]
+        missing = [name for name in group.spelled() if not what_secret(example(name))]
         assert (group.title, missing) == (group.title, [])
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from crow.messages import Message, StopReason, ToolSpec
-from crow.model.pauses import Retries
+from crow.model.pauses import ReplyRetries
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,7 +69,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """The same for all requests of a conversation: providers use it to find what they have read before."""
     max_output: int | None = None
     """Tokens that the reply may take, where that depends on what is left of the window."""
-    retries: Retries | None = None
+    retries: ReplyRetries | None = None
     """What is left of the time for attempts, where other requests for the same reply have used some; None if none
     have."""
     unseen: bool = False

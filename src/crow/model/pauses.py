@@ -25,7 +25,7 @@ class Pause(NamedTuple):
     """The number of the attempt that comes after it."""
 
 
-class Retries:
+class ReplyRetries:
     """The pauses between the attempts at one reply: ever longer ones, `budget` seconds in all."""
 
     def __init__(self, budget: float, chance: Callable[[], float] = chance) -> None:

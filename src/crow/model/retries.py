@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from crow.config.settings import Limits
 from crow.errors import ModelUnavailable, ReplyBroken
 from crow.model.base import Awaiting, Model, ModelEvent, ModelRequest, ModelWrapper, Noticed, Waiting
-from crow.model.pauses import Retries, chance
+from crow.model.pauses import ReplyRetries, chance
 
 
 class RetryingModel(ModelWrapper):
@@ -31,7 +31,7 @@ class RetryingModel(ModelWrapper):
         self._chance = chance
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        retries = request.retries or Retries(self._budget, self._chance)
+        retries = request.retries or ReplyRetries(self._budget, self._chance)
         while True:
             shown = False
             try:

@@ -72,7 +72,7 @@ class SilenceLimit:
             self._task.cancel()
 
 
-class _Pace:
+class _ReadPace:
     """How often streams are read while there are many of them.
 
     A read costs several times what a token does, and with two hundred streams each round of the event loop would be so
@@ -96,7 +96,7 @@ class _Pace:
         self.gap = self._streams / READS_A_SECOND if self._streams > FEW_STREAMS else 0.0
 
 
-_PACE = _Pace()
+_PACE = _ReadPace()
 
 
 class _LoopStep:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from crow.paths import is_inside
-from crow.policy.paths import is_protected, what_secret, why_protected
+from crow.policy.paths import what_secret, why_protected
 from crow.policy.repositories import is_in_another_repository
 from crow.policy.submodules import RepositorySearch
 from crow.visible import code
@@ -75,7 +75,7 @@ def is_untouchable(word: str, execution: ExecutionContext, budget: Budget) -> bo
         if not budget.allows(guess):
             return True
         spelled, real = _spellings(guess, execution.cwd)
-        if is_protected(spelled, execution.private) or (real != spelled and is_protected(real, execution.private)):
+        if any(why_protected(path, execution.private) for path in {spelled, real}):
             return True
     return False
 

@@ -28,10 +28,6 @@ def what_secret(path: str, private: Sequence[str] = ()) -> str:
     return what_secret_name(folded)
 
 
-def is_secret(path: str, private: Sequence[str] = ()) -> bool:
-    return bool(what_secret(path, private))
-
-
 def what_secret_in(path: str, private: Sequence[str], readable: Sequence[str]) -> str:
     """The same; reading what lies in a `readable` folder within a private one shows no secret."""
     plain = os.path.normpath(path)
@@ -49,10 +45,6 @@ def why_protected(path: str, private: Sequence[str] = ()) -> str:
     if is_in_git_directory(path) or is_obeyed_by_git(path):
         return "git obeys it, and runs what it names"
     return ""
-
-
-def is_protected(path: str, private: Sequence[str] = ()) -> bool:
-    return bool(why_protected(path, private))
 
 
 def _folded(path: str) -> str:

@@ -79,7 +79,7 @@ def _harmless() -> "_Table":
     return _Table((name, "harmless") for name in risky_names().harmless.names.casefold().split())
 
 
-class _Pattern(NamedTuple):
+class _RiskyName(NamedTuple):
     """A name in the file: `text` is what a path is, or ends with; or, in `wild`, an expression for such an end."""
 
     text: str
@@ -103,16 +103,16 @@ class _Table:
     """
 
     def __init__(self, entries: Iterable[tuple[str, str]]) -> None:
-        self._exact: dict[str, list[_Pattern]] = {}
+        self._exact: dict[str, list[_RiskyName]] = {}
         """By the last component."""
-        self._wild: list[_Pattern] = []
+        self._wild: list[_RiskyName] = []
         for name, said in entries:
             is_folder, text = name.endswith("/"), name.removesuffix("/")
             if _WILD.search(text):
-                self._wild.append(_Pattern(text, is_folder, said, re.compile(_expression(text))))
+                self._wild.append(_RiskyName(text, is_folder, said, re.compile(_expression(text))))
             else:
                 last = text.rpartition("/")[2]
-                self._exact.setdefault(last, []).append(_Pattern(text, is_folder, said))
+                self._exact.setdefault(last, []).append(_RiskyName(text, is_folder, said))
         # Most paths are none of these, which one look at their name and one at the whole of them shows.
         self._wild_names, self._wild_ways = (
             re.compile("|".join(_expression(text) for text in texts) or "(?!)")

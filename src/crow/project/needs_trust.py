@@ -19,7 +19,7 @@ from crow.project.project_config import ProjectConfig, read_project_config, tigh
 from crow.results import TextBlock
 from crow.visible import every_line, one_line, warning
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]{0,500}))?\}")
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]{0,500}))?\}")
 
 LONGEST_LINE = 64 * 1024
 """The end of a line is where it hurts: none is cut, as no file is larger than this."""
@@ -142,7 +142,7 @@ def expand_variables(server: McpServerSettings, environ: Mapping[str, str]) -> M
         return environ.get(name, "") or default or ""
 
     def fill(text: str) -> str:
-        return _VARIABLE.sub(value, text)
+        return VARIABLE.sub(value, text)
 
     filled = msgspec.structs.replace(
         server,

@@ -14,6 +14,7 @@ from itertools import islice
 from crow.config.settings import McpServerSettings
 from crow.paths import LONGEST, is_inside
 from crow.project.folder_files import Stamp, stamp_of
+from crow.project.needs_trust import VARIABLE
 from crow.project.watching import WatchList
 from crow.visible import code
 
@@ -22,7 +23,6 @@ _MOST_FOLDERS = 8
 _LARGEST = 32 * 1024 * 1024
 """Bytes of a file that are looked at whenever it changes; a larger one counts by its date and size."""
 _PIECES = re.compile(r"""[^\s"'`;&|()<>{}$,]+""")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]{0,500}))?\}")
 _SIGN = re.compile(r"[=:@]")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
@@ -78,7 +78,7 @@ def _pieces_of(word: str) -> Iterator[str]:
 
 
 def _filled(word: str) -> str:
-    return _VARIABLE.sub(lambda found: os.environ.get(found[1], "") or found[2] or "", word)
+    return VARIABLE.sub(lambda found: os.environ.get(found[1], "") or found[2] or "", word)
 
 
 def _below(piece: str, folder: str, root: str) -> str:

@@ -9,7 +9,7 @@ import asyncio
 from crow.errors import ModelUnavailable, ReplyBroken
 from crow.events import Journal, ReplyCut
 from crow.model.base import Waiting
-from crow.model.pauses import Retries
+from crow.model.pauses import ReplyRetries
 from crow.turn.history import History
 from crow.turn.reply import Reply, retry_notice
 
@@ -18,7 +18,7 @@ class CutReplies:
     """For one turn. `retries` are shared with the requests: an outage has one budget, whenever in a reply it comes."""
 
     def __init__(self, retry_wait: float, history: History, journal: Journal) -> None:
-        self.retries = Retries(retry_wait)
+        self.retries = ReplyRetries(retry_wait)
         self._history = history
         self._journal = journal
         self._pause: Waiting | None = None

@@ -29,7 +29,7 @@ from crow.messages import (
     without_middle,
 )
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, Usage, told_cost
-from crow.model.pauses import Retries
+from crow.model.pauses import ReplyRetries
 from crow.model.replies import reply_room
 from crow.results import ToolKind, ToolResult
 from crow.tools.ask import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
@@ -94,7 +94,7 @@ class Requests(msgspec.Struct, frozen=True):
         *,
         paused: bool = False,
         unfinished: list[Usage] | None = None,
-        retries: Retries | None = None,
+        retries: ReplyRetries | None = None,
     ) -> AsyncGenerator[ModelEvent, None]:
         """The model's reply to the history as it is now.
 

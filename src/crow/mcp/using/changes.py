@@ -78,7 +78,7 @@ def partial_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock,
 # --- the change to a file that is asked for
 
 
-class FileChange(msgspec.Struct, frozen=True):
+class PastChange(msgspec.Struct, frozen=True):
     """A file before and after a call; None where it is not there."""
 
     path: str
@@ -90,18 +90,18 @@ class PastChanges:
     """What a server has changed since it was started: its own undo is shown before it happens."""
 
     def __init__(self) -> None:
-        self._changes: list[FileChange] = []
+        self._changes: list[PastChange] = []
 
-    def last(self, path: str) -> FileChange | None:
+    def last(self, path: str) -> PastChange | None:
         return next((change for change in reversed(self._changes) if change.path == path), None)
 
-    def add(self, change: FileChange) -> None:
+    def add(self, change: PastChange) -> None:
         if change.before != change.after:
             self._changes.append(change)
         while sum(len(one.before or "") + len(one.after or "") for one in self._changes) > MOST_KEPT:
             del self._changes[0]
 
-    def forget(self, change: FileChange) -> None:
+    def forget(self, change: PastChange) -> None:
         """It was taken back. Another one may look just the same: this very one goes."""
         self._changes = [one for one in self._changes if one is not change]
 
@@ -115,7 +115,7 @@ class ChangeMeant(msgspec.Struct, frozen=True):
     path: str = ""
     """Empty if it cannot be told."""
     diffs: tuple[DiffBlock, ...] = ()
-    undoes: FileChange | None = None
+    undoes: PastChange | None = None
     """The former change that it takes back."""
     disk: LocalWorkspace | None = None
 
@@ -178,7 +178,7 @@ async def _diffs(path: ResolvedPath, arguments: Mapping[str, Any], disk: LocalWo
     return (DiffBlock(path.real, "add" if before is None else "modify", before or "", text),)
 
 
-async def _undo(change: FileChange, now: str | None) -> tuple[DiffBlock, ...]:
+async def _undo(change: PastChange, now: str | None) -> tuple[DiffBlock, ...]:
     """Nothing where somebody else has changed the file since: the server decides what becomes of it."""
     return await _between(change.path, now, change.before) if now == change.after else ()
 

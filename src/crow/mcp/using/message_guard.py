@@ -57,7 +57,7 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 Fields = dict[str, Any]
 
 
-class Pace:
+class UnaskedPace:
     """How fast it is read what a server sends unasked. `on_slow` is told, once, that it has become too much."""
 
     def __init__(self, clock: Callable[[], float], on_slow: Callable[[], None]) -> None:
@@ -113,7 +113,7 @@ class MessageGuard:
     ) -> None:
         self._clock = clock
         self._on_left_out = on_left_out
-        self.pace = Pace(clock, on_slow)
+        self.pace = UnaskedPace(clock, on_slow)
         self._asked = 0
         """Questions that have not been answered."""
         self._second = 0

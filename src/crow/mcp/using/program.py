@@ -17,7 +17,7 @@ from crow.config.settings import McpServerSettings
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.lines import LineStream, Writer
-from crow.mcp.using.message_guard import BYTE, THROWN_AWAY, Pace
+from crow.mcp.using.message_guard import BYTE, THROWN_AWAY, UnaskedPace
 from crow.mcp.using.server_errors import ServerFailed
 from crow.threads import MAKE_ROOM, NO_MORE
 from crow.timeouts import timeout
@@ -137,7 +137,7 @@ def _close(descriptor: int) -> None:
 
 
 class ErrorSink(asyncio.Protocol):
-    def __init__(self, take: Callable[[bytes], None], pace: Pace) -> None:
+    def __init__(self, take: Callable[[bytes], None], pace: UnaskedPace) -> None:
         self._take = take
         self._pace = pace
         self._transport: asyncio.ReadTransport | None = None

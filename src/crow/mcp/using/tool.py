@@ -14,7 +14,7 @@ from crow.config.settings import McpServerSettings
 from crow.events import CallDescribed, CallProgressed, Journal
 from crow.mcp.using.changes import (
     ChangeMeant,
-    FileChange,
+    PastChange,
     change_meant,
     command_of,
     partial_change,
@@ -127,7 +127,7 @@ class McpAction(Action):
         if meant.undoes is not None and undone:
             past.forget(meant.undoes)
         elif before is not UNSET and after is not UNSET:
-            past.add(FileChange(meant.path, before, after))
+            past.add(PastChange(meant.path, before, after))
 
     def _check(self) -> None:
         if not self._tool.is_current:

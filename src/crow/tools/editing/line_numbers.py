@@ -22,7 +22,7 @@ _SEPARATOR = re.compile(r"\t|[ ]{0,2}[|│→:-][ ]{0,2}|[ ]{1,4}")
 _LONGEST_SEPARATOR = 5
 
 
-class _Line(NamedTuple):
+class _NumberedLine(NamedTuple):
     """A line with a number before it."""
 
     lead: str
@@ -33,7 +33,7 @@ class _Line(NamedTuple):
     """Characters of the number, with what is before it."""
 
     @classmethod
-    def of(cls, line: str) -> "_Line | None":
+    def of(cls, line: str) -> "_NumberedLine | None":
         found = _NUMBER.fullmatch(line)
         return None if found is None else cls(found[1], int(found[2]), found[3], found.end(2))
 
@@ -73,7 +73,7 @@ def _marked_lines(text: str) -> list[_Marked]:
     marked: list[_Marked] = []
     for line in text.split("\n"):
         if line.strip():
-            if (found := _Line.of(line)) is None or (mark := _MARK.match(found.rest)) is None:
+            if (found := _NumberedLine.of(line)) is None or (mark := _MARK.match(found.rest)) is None:
                 return []
             marked.append(_Marked(found.number, mark[0], found.rest[mark.end() :]))
     upwards = all(one.number < other.number for one, other in pairwise(marked))
@@ -90,7 +90,7 @@ def _marked_lines(text: str) -> list[_Marked]:
 def without_numbers(old: str, new: str, file: Sequence[str]) -> Iterator[EditInterpretation]:
     """What an edit is without the line numbers of its old text, for a file of these lines."""
     lines = old.split("\n")
-    numbered = [_Line.of(line) for line in lines]
+    numbered = [_NumberedLine.of(line) for line in lines]
     if (there := _separator_there(numbered, lines, file)) is not None:
         first, separator = there
         yield _without(numbered, separator, new, line=first, only_there=True)
@@ -112,7 +112,7 @@ def without_numbers(old: str, new: str, file: Sequence[str]) -> Iterator[EditInt
 
 
 def _separator_there(
-    numbered: Sequence[_Line | None], lines: Sequence[str], file: Sequence[str]
+    numbered: Sequence[_NumberedLine | None], lines: Sequence[str], file: Sequence[str]
 ) -> tuple[int, str] | None:
     """The number of the first line, and what stands behind the numbers, if they and the text are those of the file."""
     if numbered[0] is None:
@@ -169,7 +169,7 @@ def _plain(text: str) -> str:
 
 
 def _without(
-    numbered: Sequence[_Line | None], separator: str, new: str, *, line: int, only_there: bool = False
+    numbered: Sequence[_NumberedLine | None], separator: str, new: str, *, line: int, only_there: bool = False
 ) -> EditInterpretation:
     known = [one for one in numbered if one is not None]
     old = "\n".join("" if one is None else one.without(separator) for one in numbered)
@@ -177,7 +177,7 @@ def _without(
     return EditInterpretation(WHAT, old, meant, line, only_there, problem)
 
 
-def _new_without(new: str, known: Sequence[_Line], separator: str) -> tuple[str, str]:
+def _new_without(new: str, known: Sequence[_NumberedLine], separator: str) -> tuple[str, str]:
     """The new text without numbers like those of the old one, and why it cannot be told what it is without them."""
     lines = new.split("\n")
     found = [_like(line, known[0], separator) for line in lines]
@@ -202,9 +202,9 @@ def _new_without(new: str, known: Sequence[_Line], separator: str) -> tuple[str,
     return meant, "" if is_clear else _NEW_UNCLEAR
 
 
-def _like(line: str, known: _Line, separator: str) -> _Line | None:
+def _like(line: str, known: _NumberedLine, separator: str) -> _NumberedLine | None:
     """A line that begins with a number in the way of a known one."""
-    found = _Line.of(line)
+    found = _NumberedLine.of(line)
     if found is None or (found.lead and found.width != known.width):
         return None
     mark = separator.strip(" ")
