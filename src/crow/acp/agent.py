@@ -160,7 +160,7 @@ class Agent:
         for method in EXTENSIONS:
             requests[method] = Route(msgspec.Raw, partial(self._serve_extension, method))
         for method, route in self._routes.items():
-            requests[method] = Route(route.params, partial(self._serve_attached, route))
+            requests[method] = Route(route.params, partial(self._serve_attached_route, route))
         notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
         return self._connection
@@ -270,7 +270,7 @@ class Agent:
     def _serve_extension(self, method: str, params: msgspec.Raw, pending: PendingRequest) -> object:
         return self._get_sessions().extensions.answer(method, params)
 
-    def _serve_attached(self, route: "AttachedRoute", request: object, pending: PendingRequest) -> object:
+    def _serve_attached_route(self, route: AttachedRoute, request: object, pending: PendingRequest) -> object:
         self._initialized()
         return route.handle(request, self._is_trusted)
 

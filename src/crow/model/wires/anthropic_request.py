@@ -51,10 +51,8 @@ NO_THOUGHT: Json = {"type": "thinking", "thinking": " ", "signature": ""}
 def encode(info: ModelInfo, request: ModelRequest, *, refused: Container[str] = ()) -> bytes:
     """`refused` names what this provider is known not to take, see `anthropic.REFUSALS`."""
     messages = _alternating(info, request.messages, refused)
-    if request.thought_level == "off" and binds_thoughts(
-        info.model, refused
-    ):  # then nothing says that they may be dropped
-        messages = _without_thoughts(messages)
+    if request.thought_level == "off" and binds_thoughts(info.model, refused):
+        messages = _without_thoughts(messages)  # a request that asks for none cannot say that they may be dropped
     body: Json = {
         "model": info.model,
         "max_tokens": request.max_output or info.max_output or DEFAULT_MAX_TOKENS,
