@@ -587,6 +587,15 @@ def test_a_turn_that_is_joined_names_the_call_that_runs() -> None:
     assert paper.picture()[0][2:] == "Run make"
 
 
+def test_a_notice_leaves_the_call_that_runs_in_the_live_line() -> None:
+    renderer, _, paper = live_renderer()
+    renderer.begin_turn()
+    renderer.update(ToolCall(tool_call_id="c1", title="Run make", status="in_progress"))
+    renderer.update(Notice(severity="warning", title="Somebody watches."))
+    renderer.tick()
+    assert paper.picture()[-1][2:] == "Run make"
+
+
 def test_output_grows_below_the_live_line_and_is_replaced() -> None:
     renderer, clock, paper = live_renderer()
     renderer.begin_turn()

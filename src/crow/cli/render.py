@@ -247,7 +247,7 @@ class Renderer:
             return  # the live line says it while it lasts, and a person who is asked knows
         mark, style = NOTICES.get(notice.severity, NOTICES["info"])
         self.mark(mark, f"{notice.title}\n{notice.description or ''}", style)
-        if self._waiting != STOPPING:
+        if self._waiting != STOPPING and not self._calls:  # else the live line names one that runs
             self.wait("waiting for the model")
         if notice.meta is not None and (seconds := notice.meta.crow.retry_in or 0) >= 1:
             self._retry_at = self._clock() + seconds
