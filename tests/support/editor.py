@@ -254,7 +254,7 @@ class Editor:
         """Types the code that clients are shown who are trusted already. Whoever joins after a command needs it."""
         name = self._client_info["name"] if self._client_info else "another client"
         numbered = rf"{re.escape(name)}(?: \(\d+\))?"  # where several have the name
-        asks = re.compile(rf"{numbered} watches this session\. To let it take part, type this code there: (.{{9}})")
+        asks = re.compile(rf"`{numbered}` watches this session\. If that is you, type this code there: (.{{9}})")
 
         def codes() -> list[str]:
             told = [str(update.get("title") or update.get("content")) for one in trusted for update in one.updates]

@@ -25,7 +25,11 @@ from crow.session.faces.files import FacesWorkspace
 from crow.session.faces.questions import Questions
 from crow.session.replay import PastCall, PastItem, replayed
 from crow.session.running_turn import Turns
+from crow.visible import code
 from crow.workspace.base import Commands, Workspace
+
+LONGEST_NAME = 60
+"""Characters of a client's name beside its code: a command that connects can give itself any."""
 
 
 class Faces:
@@ -270,7 +274,9 @@ def proof_for(process: int, key: str) -> str:
 
 
 def _code_of(face: Face) -> str:
-    return f"{face.name} watches this session. To let it take part, type this code there: {face.code}"
+    """Its name is what it calls itself, and no part of the sentence."""
+    name = code(face.name, LONGEST_NAME)
+    return f"{name} watches this session. If that is you, type this code there: {face.code}"
 
 
 def _turn_is_open(past: Sequence[Event]) -> bool:
