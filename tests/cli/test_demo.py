@@ -164,6 +164,9 @@ JOINED = """\
   n  Reject
   → Allow once (answered in the second window)
 
+! second-window watches this session. To let it take part, type this code there: CODE
+
+i second-window takes part in this session from now on.
 i Allowed in second-window: rm -rf build
 
 ✓ rm -rf build · exit 0 · TIME
@@ -175,6 +178,7 @@ Gone. Two processes show this turn: one asked, the other answered, and neither m
 def without_chance(output: str, folder: Path) -> str:
     """The same on every machine: no times, no name of the throw-away folder, and no reasons, which are not ours."""
     output = re.sub(rf"{folder}/crow-demo-\w+", "DEMO", output)
+    output = re.sub(r"\b[A-Z2-9]{4}-[A-Z2-9]{4}\b", "CODE", output)
     output = re.sub(r"(exit \d+ · )[\d.]+ s", r"\1TIME", output)
     output = re.sub(r"^(✓ (?:Search|Read|Find|Edit) .*?) · [\d.]+ s$", r"\1", output, flags=re.MULTILINE)
     return re.sub(r"^  [^ \d].*\.\n(?=  y  )", "  REASON\n", output, flags=re.MULTILINE)

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
 from crow.acp.wire import (
     AgentMessageChunk,
     ContentToolContent,
+    Notice,
     PermissionOption,
     RequestPermissionRequest,
     StateNotification,
@@ -51,6 +53,8 @@ COUNTDOWN = 1.0
 """Seconds in which the person may answer a question before the demo does."""
 PAUSE = 0.15
 """Seconds before each scene, and before a turn is cancelled: time to read."""
+CODE_SHOWN = re.compile(r"type this code there: (\S+)")
+"""The notice about a client that joins once a command has run."""
 
 
 class Scene(NamedTuple):
@@ -215,7 +219,9 @@ class ScriptedPerson(RenderingClient):
             self._replay.take(update)
             return
         super().update(update)
-        if isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContent):
+        if isinstance(update, Notice) and (shown := CODE_SHOWN.search(update.title)):
+            self._second.read(shown[1])
+        elif isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContent):
             self._heard += update.content.text
             if self._cancel_at and self._cancel_at in self._heard:
                 self._heard_enough.set()
@@ -270,7 +276,8 @@ class _DemoAnswers:
 
 
 class SecondWindow(Client):
-    """Another client, with a process of its own: it joins the session while a turn runs, and answers its question."""
+    """Another client, with a process of its own: it joins the session while a turn runs, takes part with the code that
+    the first one shows, and answers the question."""
 
     def __init__(self, folder: str, environment: dict[str, str]) -> None:
         self._folder = folder
@@ -278,6 +285,7 @@ class SecondWindow(Client):
         self._replay = _Replay()
         self._heard = ""
         self._has_loaded = asyncio.Event()
+        self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._turn_end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.answer = ""
         """What was answered here, in words."""
@@ -290,7 +298,13 @@ class SecondWindow(Client):
         async with window as agent:
             await agent.load_session(session, self._folder)
             self._has_loaded.set()
+            await agent.prompt(session, await self._code)
             raise await agent.gone()
+
+    def read(self, code: str) -> None:
+        """The person has read in the first window what is to be typed here."""
+        if not self._code.done():
+            self._code.set_result(code)
 
     def fail(self, error: CrowError) -> None:
         if not self._turn_end.done():
