@@ -209,7 +209,7 @@ def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
 
 AS_NOBODY = """
 import contextlib, io, os, sys
-import crow.cli.process
+import crow.cli.process, crow.cli.render_screen
 from crow.__main__ import main
 place, *arguments = sys.argv[1:]
 sys.argv = ["crow", *arguments]
