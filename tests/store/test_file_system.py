@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crow.cli import doctor
-from crow.cli.doctor import check_store
+from crow.cli import doctor_store
+from crow.cli.doctor_store import check_store
 from crow.disk import network_file_system
 from crow.store import database
 from crow.store.store import open_store
@@ -57,7 +57,7 @@ def test_a_disk_of_this_machine_is_none_and_neither_is_what_nobody_can_tell(tmp_
 @pytest.fixture
 def on_nfs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "network_file_system", lambda folder: "nfs4")
-    monkeypatch.setattr("crow.cli.doctor.network_file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("crow.cli.doctor_store.network_file_system", lambda folder: "nfs4")
 
 
 def mode(home: Path) -> str:
@@ -127,8 +127,8 @@ def test_doctor_checks_a_large_store_for_a_moment_unless_it_is_to_check_all_of_i
             "INSERT INTO contents (digest, data) VALUES (?, zeroblob(2000))", ((b"%d" % n,) for n in range(20_000))
         )
     connection.close()
-    monkeypatch.setattr(doctor, "LONGEST_LOOK", 0.0)
-    monkeypatch.setattr(doctor, "AGAIN", 0.0005)
+    monkeypatch.setattr(doctor_store, "LONGEST_LOOK", 0.0)
+    monkeypatch.setattr(doctor_store, "AGAIN", 0.0005)
     [moment] = check_store(str(tmp_path))
     assert (moment.outcome, "sound as far as it was read" in moment.text) == ("fine", True)
     assert "crow doctor --whole-store" in moment.remedy
