@@ -6,13 +6,11 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from crow.errors import BadCursor, IndexDamaged, SessionBusy, SessionTaken, StorageFailed, StoreSilent
+from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, milliseconds_now
 from crow.store.base import (
     FILE_NAME,
@@ -34,9 +32,9 @@ from crow.store.owners import OWNERS_NAME, STOP, lives, owners_in, process_of, s
 from crow.store.worker import Worker
 
 if TYPE_CHECKING:
+    from crow.store.indexing import Indexing
     from crow.store.queries import Queries
     from crow.store.records import Pending
-    from crow.store.search_index import Behind, SearchIndex
     from crow.store.sessions import SessionRows
 
 logger = logging.getLogger(__name__)
@@ -55,13 +53,6 @@ STOPPED_AFTER = 10.0
 """Seconds that another process gets to end a turn."""
 POLL_INTERVAL = 0.05
 """Seconds between two looks whether it did."""
-INDEXED_WITHIN = 1.0
-"""Seconds that a search waits for what is not indexed yet, if that is not much."""
-NOT_MUCH = 100
-"""Sessions."""
-TIDY_AFTER, TIDY_EVERY = 1.0, 0.05
-"""Seconds from a deletion, and between two pieces of a large index that are rid of its words: nobody waits for that,
-and whoever searches next goes on with it."""
 DELAY = 0.5
 """Seconds after which streamed text is stored, and what could not be stored is tried again."""
 
@@ -149,12 +140,7 @@ class _Store:
         self._worker = Worker("crow-store", self._silence)
         self._reader = Worker("crow-store-reader", lambda: self._silence(reading=True))
         """Reads beside the worker, so that nobody who looks waits for a write that is held up."""
-        self._indexer = Worker("crow-store-index", self._silence)
-        """Keeps the full-text index, so that no turn waits for it."""
-        self._indexing: asyncio.Task[None] | None = None
-        self._unread = self._all = 0
-        """Sessions that are still to be indexed, and all there are."""
-        self._tidying: asyncio.Task[None] | None = None
+        self._indexing: Indexing | None = None
         self._sessions: SessionRows | None = None
         """Belongs to the worker thread."""
         self._handles: dict[str, _Handle] = {}
@@ -237,59 +223,15 @@ class _Store:
             return ListNews(before or ListSeen())
 
     async def search(self, query: str, cursor: str, size: int) -> SearchResult:
-        if not re.fullmatch(r"\d{0,9}", cursor, re.ASCII):
-            raise BadCursor("This cursor does not belong to this search.", remedy="Search from the beginning.")
-        first = int(cursor or 0)
         await self._read(lambda _: None)  # which stores what waits, and brings an older file up to date
-        try:
-            return await self._search(query, first, size)
-        except IndexDamaged as damaged:
-            logger.warning("the index is made anew: %s", damaged)
-            return await self._search(query, first, size)
+        return await self._index().search(query, cursor, size)
 
-    async def _search(self, query: str, first: int, size: int) -> SearchResult:
-        index = self._search_index()
-        if self._indexing is None or self._indexing.done():
-            behind = await self._indexer.run(index.behind)
-            self._unread, self._all = len(behind.ids), behind.sessions
-            self._indexing = asyncio.ensure_future(self._index(index, behind))
-        if self._unread <= NOT_MUCH:
-            await asyncio.wait([self._indexing], timeout=INDEXED_WITHIN)
-        matches = await self._indexer.run(lambda: index.search(query, first, size + 1))
-        more = str(first + size) if len(matches) > size else ""
-        return SearchResult(matches[:size], more, 0 if self._indexing.done() else self._unread, self._all)
+    def _index(self) -> "Indexing":
+        if self._indexing is None:
+            from crow.store.indexing import Indexing
 
-    async def _index(self, index: "SearchIndex", behind: "Behind") -> None:
-        """A few at a time, so that a search that comes meanwhile waits for these only."""
-        ids, is_whole = behind.ids, True
-        while ids:
-            try:
-                done = await self._indexer.run(partial(index.add, ids))
-            except StorageFailed as failed:
-                logger.warning("some sessions are not indexed: %s", failed)
-                done, is_whole = 1, False
-            ids = ids[done:]
-            self._unread = len(ids)
-        if is_whole and behind.ids:
-            await self._indexer.run(partial(index.finish, behind))
-        self._tidy_index()
-
-    def _tidy_index(self) -> None:
-        if self._tidying is not None:
-            self._tidying.cancel()
-        self._tidying = asyncio.ensure_future(self._tidy())
-
-    async def _tidy(self) -> None:
-        await asyncio.sleep(TIDY_AFTER)  # more may be deleted, which comes first
-        with contextlib.suppress(StorageFailed):
-            while await self._indexer.run(self._search_index().tidy):  # noqa: ASYNC110 -- others get their turn
-                await asyncio.sleep(TIDY_EVERY)
-
-    def _search_index(self) -> "SearchIndex":
-        from crow.store.database import ReadOnly
-        from crow.store.search_index import SearchIndex
-
-        return SearchIndex(self._home, ReadOnly(os.path.join(self._home, FILE_NAME)).reading)
+            self._indexing = Indexing(self._home, self._silence)
+        return self._indexing
 
     async def spent_on(self, day: str) -> Mapping[str, float]:
         return await self._read(lambda queries: queries.spent_on(day))
@@ -312,9 +254,7 @@ class _Store:
         if (handle := self._handles.pop(session_id, None)) is not None:
             self._unstored.discard(handle)
         if is_indexed:
-            with contextlib.suppress(IndexDamaged):  # no word is left of it
-                if await self._indexer.run(lambda: self._search_index().delete(session_id)):
-                    self._tidy_index()
+            await self._index().delete(session_id)
 
     async def files_cut_off(self) -> Sequence[str]:
         return await self._run(lambda sessions: sessions.files_cut_off)
@@ -389,9 +329,8 @@ class _Store:
     async def close(self) -> None:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
-        for task in (self._indexing, self._tidying):
-            if task is not None:
-                task.cancel()
+        if self._indexing is not None:
+            self._indexing.close()
         storings = [handle.storing() for handle in {*self._handles.values(), *self._unstored}]
         try:
             if self._worker.works:
@@ -399,7 +338,6 @@ class _Store:
         finally:
             self._worker.stop()
             self._reader.stop()
-            self._indexer.stop()
 
     # --- for the handles
 
