@@ -6,7 +6,8 @@ may take a high one badly, as those do that close all descriptors there could be
 
 import contextlib
 
-_soft_limit_before: list[int] = []
+soft_limit_before: list[int] = []
+"""What programs that Crow starts are given back; empty if it is what there is."""
 
 
 def raise_limit() -> None:
@@ -16,9 +17,4 @@ def raise_limit() -> None:
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        _soft_limit_before[:] = [soft]
-
-
-def soft_limit_before() -> int | None:
-    """What a program that Crow starts is given back; None if it is what there is."""
-    return _soft_limit_before[0] if _soft_limit_before else None
+        soft_limit_before[:] = [soft]

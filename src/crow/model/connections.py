@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Generator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -32,10 +32,6 @@ class Way(NamedTuple):
         return place.scheme, place.netloc.rpartition("@")[2], id(self.tls), proxy
 
 
-_Known = dict[tuple[object, ...], "Connections"]
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Known] = WeakKeyDictionary()
-
-
 class Connections:
     """Those to one provider. One timer closes them, and no other wakes the process while they are idle."""
 
@@ -47,14 +43,8 @@ class Connections:
         self._timer: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
-    @classmethod
-    def join(cls, way: Way) -> "Connections":
-        """To be left by whoever joins. They belong to the event loop that runs."""
-        known = _shared.setdefault(asyncio.get_running_loop(), {})
-        shared = known.setdefault(way.key, cls(way))
-        return shared._joined()  # noqa: SLF001 -- its own class
-
-    def _joined(self) -> "Connections":
+    def join(self) -> Self:
+        """To be left by whoever joins."""
         self._members += 1
         return self
 
@@ -105,3 +95,11 @@ class Connections:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[object, ...], Connections]] = WeakKeyDictionary()
+
+
+def connections_to(way: Way) -> Connections:
+    """Those of the event loop that runs."""
+    return _shared.setdefault(asyncio.get_running_loop(), {}).setdefault(way.key, Connections(way))

@@ -24,7 +24,7 @@ import httpx2
 from crow.config import network
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.model import error_bodies
-from crow.model.connections import Connections, Way
+from crow.model.connections import Connections, Way, connections_to
 from crow.model.credentials import printed_key
 from crow.model.endpoint import Endpoint
 from crow.model.error_bodies import ReplyErrors
@@ -106,7 +106,7 @@ class Http(ReplyErrors):
                 yield response
 
     def _joined(self) -> Connections:
-        self._connections = self._connections or Connections.join(self._way)
+        self._connections = self._connections or connections_to(self._way).join()
         return self._connections
 
     @contextlib.asynccontextmanager

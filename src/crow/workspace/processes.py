@@ -94,7 +94,7 @@ class ForkServer:
             on_failure.enter_context(ours)
             # Nothing of the agent's is handed on: neither its standard streams nor its folder nor its keys.
             self._process = subprocess.Popen(  # noqa: S603 -- our own file
-                [sys.executable, "-I", "-S", supervisor.__file__, *_soft_limit()],
+                [sys.executable, "-I", "-S", supervisor.__file__, *map(str, soft_limit_before)],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -121,11 +121,6 @@ class ForkServer:
         if self._process is not None:
             self._process.poll()
         self._control = self._process = None
-
-
-def _soft_limit() -> list[str]:
-    before = soft_limit_before()
-    return [] if before is None else [str(before)]
 
 
 class Supervised:

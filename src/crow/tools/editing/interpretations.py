@@ -27,7 +27,7 @@ def other_interpretations(old: str, new: str, plain: str) -> Iterator[EditInterp
 
     def unnumbered(edit: EditInterpretation) -> EditInterpretation | None:
         has_numbers = any(character.isdigit() for character in edit.old)
-        return next(without_numbers(edit.old, edit.new, plain.split("\n")), None) if has_numbers else None
+        return without_numbers(edit.old, edit.new, plain.split("\n")) if has_numbers else None
 
     for unwrap in (_without_fence, unnumbered, _without_diff_marks):
         if (found := unwrap(bare)) is not None:

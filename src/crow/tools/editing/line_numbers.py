@@ -87,28 +87,25 @@ def _marked_lines(text: str) -> list[_Marked]:
 # --- what an edit is without them
 
 
-def without_numbers(old: str, new: str, file: Sequence[str]) -> Iterator[EditInterpretation]:
+def without_numbers(old: str, new: str, file: Sequence[str]) -> EditInterpretation | None:
     """What an edit is without the line numbers of its old text, for a file of these lines."""
     lines = old.split("\n")
     numbered = [_NumberedLine.of(line) for line in lines]
     if (there := _separator_there(numbered, lines, file)) is not None:
         first, separator = there
-        yield _without(numbered, separator, new, line=first, only_there=True)
-        return
-    marked = _marked_lines(old)
-    if marked:
-        mark = _alike(marked[0].mark)
-        readings = [mark]
-        if mark != "\t" and all(not line.rest or line.rest.startswith(" ") for line in marked):
-            readings.append(f"{mark} ")
-        found = [_without(numbered, separator, new, line=marked[0].number) for separator in readings]
-        if len(found) > 1:
-            text = "\n".join(["", *file])
-            exact = [one for one in found if f"\n{one.old}" in text]
-            found = exact if len(exact) == 1 else [found[-1]._replace(problem=_BLANKS_UNCLEAR)]
-        yield found[0]
-    elif (found := _without_most_numbers(old, new)) is not None:
-        yield found
+        return _without(numbered, separator, new, line=first, only_there=True)
+    if not (marked := _marked_lines(old)):
+        return _without_most_numbers(old, new)
+    mark = _alike(marked[0].mark)
+    readings = [mark]
+    if mark != "\t" and all(not line.rest or line.rest.startswith(" ") for line in marked):
+        readings.append(f"{mark} ")
+    found = [_without(numbered, separator, new, line=marked[0].number) for separator in readings]
+    if len(found) > 1:
+        text = "\n".join(["", *file])
+        exact = [one for one in found if f"\n{one.old}" in text]
+        found = exact if len(exact) == 1 else [found[-1]._replace(problem=_BLANKS_UNCLEAR)]
+    return found[0]
 
 
 def _separator_there(
@@ -120,8 +117,8 @@ def _separator_there(
     first = numbered[0].number
     separators: list[str] | None = None
     for number, (line, written) in enumerate(zip(numbered, lines, strict=True), first):
-        if not 0 < number <= len(file):
-            return _at_the_end(lines, number - first, first, separators)
+        if not 0 < number <= len(file):  # behind the file's last line only its own line end may stand
+            return (first, separators[0]) if separators and not "".join(lines[number - first :]).strip() else None
         actual = file[number - 1]
         if line is None:
             if written.strip() or (actual.strip() and number - first < len(lines) - 1):
@@ -138,13 +135,6 @@ def _separator_there(
         if not separators:
             return None
     return (first, separators[0]) if separators else None
-
-
-def _at_the_end(
-    lines: Sequence[str], count: int, first: int, separators: Sequence[str] | None
-) -> tuple[int, str] | None:
-    """For a text that goes on behind the last line of the file: only its own line end may."""
-    return (first, separators[0]) if separators and not "".join(lines[count:]).strip() else None
 
 
 def _separators(rest: str) -> Iterator[str]:

@@ -225,10 +225,6 @@ class _Parser:
         self.at = found.end() if found else self.at
         return self.text[self.at : self.at + 1].translate(_WIDE)
 
-    def next_is(self, what: re.Pattern[str]) -> bool:
-        self.peek()
-        return what.match(self.text, self.at) is not None
-
     def value(self, name: str) -> Any:
         """`name`: of the member that it is the value of."""
         match self.peek():
