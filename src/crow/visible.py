@@ -216,6 +216,11 @@ def one_line(text: str, longest: int = 300) -> str:
     return shown if is_whole else shown[:longest] + "…"
 
 
+def capitalised(text: str) -> str:
+    """As a sentence begins."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def title_line(text: str, longest: int = 300) -> str:
     """One line for clients that read Markdown, such as a step of a plan: nothing in it hides or becomes a link."""
     return _inert(one_line(text, longest))

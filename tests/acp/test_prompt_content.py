@@ -162,7 +162,7 @@ def test_a_range_behind_the_end_is_said_to_both(open_editor):
     crow = opened(open_editor)
     path = crow.workspace / "a.txt"
     path.write_text("one\n")
-    assert "has 1 lines: there is no line 500" in told(crow, link(path, "#L500"))
+    assert "ends at line 1: there is no line 500" in told(crow, link(path, "#L500"))
     assert len(crow.notices) == 1
 
 

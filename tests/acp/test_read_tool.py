@@ -9,7 +9,7 @@ import pytest
 from tests.support import histories
 from tests.support.editor import DISMISSED, FILES, NOTICES, Editor, ErrorAnswer, chose
 from tests.support.heartbeat import Heartbeat
-from tests.support.scripts import call, reply
+from tests.support.scripts import call_as_written, reply
 
 DONE = '[[reply]]\nrepeat = true\nevents = [{ text = "Done." }]\n'
 
@@ -242,7 +242,7 @@ def test_what_is_asked_about_cannot_hide(open_editor, tmp_path):
 FAILING = {
     "an unknown tool": (
         '{ call = "rm", arguments = { path = "a" } }',
-        "There is no tool `rm`. Use `terminal`",
+        "There is no tool `rm`.",
     ),
     "no arguments": ('{ call = "read" }', "- `path` is missing"),
     "a wrong type": ('{ call = "read", arguments = { path = true } }', "- `path` must be text, not true"),
@@ -279,10 +279,17 @@ def test_a_failing_call_is_a_result_not_the_end(open_editor, call, said):
         ("read", {}, "`path` is missing", "A correct call"),
         ("edit", {"path": "a", "edits": [{"old": "zzz", "new": "y"}]}, "does not apply", "Read it first."),
         ("edit", {"path": "a", "edits": [{"old": "", "new": "y"}]}, "has an empty `old`", "use `write`"),
+        ("read", '{"path": "a', "the call was cut off", "Make the call again"),
+        ("read", '{"path": }', "are not valid JSON", "Make the call again"),
+        ("gargle", {}, "There is no tool `gargle`.", "The tools are"),
+        ("str_replace_editor", {"command": "insert"}, "There is no tool `str_replace_editor`.", "To insert lines use"),
+        ("write", {"path": "path/to/x", "content": ""}, "it is a placeholder.", "Give the path that is meant."),
+        ("leave_plan", {"plan": "x"}, "The mode is `ask`, not `plan`.", "Go on with the work."),
     ],
 )
 def test_advice_goes_to_the_model_and_not_onto_the_persons_card(open_editor, tool, arguments, said, advice):
-    crow = open_editor(script=reply(call(tool, **arguments)) + DONE)
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    crow = open_editor(script=reply(call_as_written(tool, written)) + DONE)
     (crow.workspace / "a").write_text("text\n")
     crow.new_session()
     crow.prompt("go")

@@ -270,7 +270,7 @@ def test_trusted_rules_limits_and_modes_can_only_tighten(open_editor):
     crow.new_session()
     assert crow.prompt("go") == {"stopReason": "max_turn_requests"}
     touched, written, ran = list(crow.tool_calls().values())[1:]
-    assert "a rule forbids it" in touched["content"][0]["content"]["text"]
+    assert "A rule forbids it" in touched["content"][0]["content"]["text"]
     asked = [request["toolCall"]["toolCallId"] for request in crow.permissions[1:]]
     assert asked == [written["toolCallId"], ran["toolCallId"]]
     assert list(crow.workspace.iterdir()) == [config.parent]

@@ -51,7 +51,7 @@ def test_small_files(tmp_path, content, text):
 
 def test_a_line_behind_the_end_is_an_error_that_says_so(tmp_path):
     (tmp_path / "a").write_text("one\n")
-    with pytest.raises(WorkspaceError, match=r"1 lines: .*line 2"):
+    with pytest.raises(WorkspaceError, match=r"ends at line 1: .*line 2"):
         read(tmp_path, path="a", offset=2)
 
 

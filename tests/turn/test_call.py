@@ -91,7 +91,8 @@ def test_a_call_that_is_denied_never_starts():
     journal = Events()
     asyncio.run(life(journal, Deletion(), permission=Says(Deny("a rule", "it is protected."))))
     assert [type(event) for event in journal.all] == [CallOpened, CallDescribed, CallSettled]
-    assert settled(journal) == ToolResult.refused("it is protected.")
+    result = settled(journal)
+    assert (result.text, result.message) == ("Not done: it is protected.", "It is protected.")
 
 
 def test_what_the_person_rejected_stays_to_be_seen():

@@ -107,7 +107,7 @@ def test_unsaved_text_whose_bytes_could_not_be_kept_is_refused(path, content, lo
     async def run(workspace: ClientWorkspace) -> None:
         editor.typed(str(path), lambda text: text + "typed\n")
         before = await read(workspace, path)
-        assert f"its {lost} might not survive a change made there. Ask the user to save it first." in before.obstacle
+        assert f"its {lost} might not survive a change made there. It has to be saved there first." in before.obstacle
         with pytest.raises(WorkspaceError, match=lost):
             await workspace.write_document(ResolvedPath(str(path)), "ours", before)
         with pytest.raises(WorkspaceError, match="unsaved changes"):

@@ -41,7 +41,7 @@ SETTLED = 0.02
 TRIES = 8
 """How often a path is looked at again that changes while the editor follows it."""
 
-ASK_TO_SAVE = "Ask the user to save it first."
+SAVE_FIRST = "It has to be saved there first."
 
 _CANNOT = frozenset({ErrorCode.RESOURCE_NOT_FOUND, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS})
 """What an editor answers that has no such file or method. Every other error is a refusal, whatever it is called, and
@@ -159,13 +159,13 @@ class ClientWorkspace(LocalWorkspace):
         if await off_loop_if_large(len(text), lambda: self._can_go_through_client(state, path, text)):
             return await self._write_through(path, text, state)
         if state.is_unsaved:
-            raise WorkspaceError(f"{shown(path.real)} is too large to be changed in the editor. {ASK_TO_SAVE}")
+            raise WorkspaceError(f"{shown(path.real)} is too large to be changed in the editor. {SAVE_FIRST}")
         return await self._write_unasked(path, text, state)
 
     async def remove(self, path: ResolvedPath, before: Document, folders: int = 0) -> None:
         state = await self._unchanged_state(path, before)
         if state.saved is None or state.is_unsaved:
-            raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
+            raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {SAVE_FIRST}")
         await super().remove(path, state.saved, folders)
 
     # --- looking
@@ -261,11 +261,11 @@ class ClientWorkspace(LocalWorkspace):
     def _why_unsaved_text_must_stay(self, state: BufferState, saved: Document, buffer: str) -> str:
         has_changes = f"{shown(saved.path)} has unsaved changes in the editor"
         if state is BufferState.BOTH_CHANGED:
-            return f"{has_changes}, and was changed on disk as well. Ask the user to save or to reload it first."
+            return f"{has_changes}, and was changed on disk as well. It has to be saved or reloaded there first."
         if not self._writes:
-            return f"{has_changes}, which offers no way to write them. {ASK_TO_SAVE}"
+            return f"{has_changes}, which offers no way to write them. {SAVE_FIRST}"
         if lost := what_saving_would_change(saved, buffer):
-            return f"{has_changes}, and its {lost} might not survive a change made there. {ASK_TO_SAVE}"
+            return f"{has_changes}, and its {lost} might not survive a change made there. {SAVE_FIRST}"
         return ""
 
     # --- writing
@@ -283,7 +283,7 @@ class ClientWorkspace(LocalWorkspace):
     async def _encode_anew(self, path: ResolvedPath, text: str, state: FileState, like: Document) -> Document:
         """In another encoding than the file has: no editor can be told which."""
         if state.is_unsaved:
-            raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
+            raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {SAVE_FIRST}")
         return await self._write_unasked(path, text, state, like)
 
     async def _write_unasked(

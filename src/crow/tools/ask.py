@@ -139,7 +139,7 @@ class LeavePlan:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "LeavePlanAction":
         if self._mode() != "plan":
-            raise BadArguments(f"The mode is `{self._mode()}`, not `plan`: go on with the work.")
+            raise BadArguments(f"The mode is `{self._mode()}`, not `plan`.", advice="Go on with the work.")
         arguments, _ = _leave_plan_reader.read(call)
         return LeavePlanAction(arguments.plan, self._switch)
 

@@ -300,10 +300,9 @@ class _UnknownTool:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         near = " or ".join(f"`{name}`" for name in self._near)
-        meant = f" {self._hint}" if self._hint else f" Is {near} meant?" if near else ""
-        raise BadArguments(
-            f"There is no tool `{one_line(call.name, 100)}`.{meant} The tools are: {', '.join(self._known)}."
-        )
+        meant = f"{self._hint} " if self._hint else f"Is {near} meant? " if near else ""
+        known = f"The tools are: {', '.join(self._known)}."
+        raise BadArguments(f"There is no tool `{one_line(call.name, 100)}`.", advice=f"{meant}{known}")
 
 
 def failure(call: ToolCall, error: Exception) -> ToolResult:

@@ -19,7 +19,7 @@ from crow.disk import Disk
 from crow.errors import CrowError, WorkspaceError
 from crow.paths import LONGEST, relative_to, shown
 from crow.tools.base import Advice, BadArguments
-from crow.visible import UNSEEN_WHEN_COPIED, one_line
+from crow.visible import UNSEEN_WHEN_COPIED, capitalised, one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.listing import in_thread, walk
 from crow.workspace.resolved_path import ResolvedPath
@@ -205,7 +205,9 @@ async def _check_first_folder(workspace: Workspace, path: str) -> None:
 
 
 def _refused(path: str, fault: str, remedy: str) -> BadArguments:
-    return BadArguments(f"{_quoted(path)} is no path to write to: {fault}. Nothing was written: {remedy}.")
+    return BadArguments(
+        f"{_quoted(path)} is no path to write to: {fault}. Nothing was written.", advice=f"{capitalised(remedy)}."
+    )
 
 
 # --- which file may be meant where nothing lies: the same name elsewhere, or one that is nearly it

@@ -138,7 +138,7 @@ class ReadAction(Action):
             self._seen.note_read(self._path, found.text, 1, 0)
             return self._result("(an empty file)", "empty")
         if first > found.total:
-            raise WorkspaceError(f"{shown(self._path)} has {found.total} lines: there is no line {first}.")
+            raise WorkspaceError(f"{shown(self._path)} ends at line {found.total}: there is no line {first}.")
         numbered, last = number_lines(found.lines, first, self._most)
         shown_lines = enumerate(found.lines[: last - first + 1], first)
         cut = [number for number, line in shown_lines if line.length > LONGEST_LINE]

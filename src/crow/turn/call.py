@@ -147,7 +147,7 @@ class Call:
         """What the person was asked about stays to be seen after a no."""
         reason = verdict.reason
         if not isinstance(verdict, Rejected):
-            return ToolResult.refused(reason)
+            return replace(ToolResult.refused(reason), message=visible.capitalised(reason))
         message = "" if reason == REJECTED else reason
         if verdict.words:  # they know what they did, and need not be told how the model is told
             message = f"Rejected: {verdict.words}"

@@ -15,7 +15,7 @@ from crow.model.base import ModelInfo
 from crow.paths import shown
 from crow.policy.base import Policy
 from crow.turn.context import TurnContext
-from crow.visible import fence, one_line
+from crow.visible import capitalised, fence, one_line
 from crow.workspace.base import Workspace
 from crow.workspace.resolved_path import ResolvedPath
 
@@ -137,7 +137,7 @@ class Composer:
         return Text(f"{label}\n{fence(text)}{note}")
 
     def _left_out(self, name: str, reason: str) -> Text:
-        begins = f"{name[:1].upper()}{name[1:]}" if name.startswith("the ") else name  # else it is a path
+        begins = capitalised(name) if name.startswith("the ") else name  # else it is a path
         self.remarks.append(f"{begins} was left out: {reason}. The model was told so.")
         return Text(f"[The user attached something that was left out: {name}: {reason}.]")
 
@@ -202,7 +202,7 @@ def _chosen_lines(name: str, text: str, fragment: str) -> tuple[str, str]:
     first = max(1, _number(asked[1]))
     last = len(lines) if asked[2] == "" else max(first, _number(asked[2] or asked[1]))
     if first > len(lines):
-        raise WorkspaceError(f"{name} has {len(lines)} lines: there is no line {asked[1][:12]}.")
+        raise WorkspaceError(f"{name} ends at line {len(lines)}: there is no line {asked[1][:12]}.")
     return f"Attached file: {name}, lines {first}-{min(last, len(lines))}", "\n".join(lines[first - 1 : last])
 
 

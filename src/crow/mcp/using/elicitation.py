@@ -29,7 +29,7 @@ from crow.mcp.using.forms import can_be_opened, labels, validated_form, words
 from crow.mcp.using.server_errors import RequiredUrl, ServerFailed, UrlElicitationRequired
 from crow.results import ToolKind
 from crow.timeouts import Timeout
-from crow.visible import hidden_characters, one_line, remark_on
+from crow.visible import capitalised, hidden_characters, one_line, remark_on
 
 LONGEST_MESSAGE = 2000
 MOST_TOLD = 20
@@ -258,7 +258,7 @@ class ServerRequestHandler:
 
 
 def question_of(server: str, message: str) -> str:
-    return f"{server[:1].upper()}{server[1:]} asks: {words(message, LONGEST_MESSAGE)}"
+    return f"{capitalised(server)} asks: {words(message, LONGEST_MESSAGE)}"
 
 
 # --- pages to open before a call is answered

@@ -70,7 +70,9 @@ class Resources:
         if not arguments.uri:
             return ListAction(chosen, call.id, unknown)
         if len(chosen) > 1:
-            raise BadArguments(f"Say which `server` to read from: {names}.")
+            raise BadArguments(
+                "More than one server has resources.", advice=f"Say which `server` to read from: {names}."
+            )
         return ReadAction(chosen[0], arguments.uri, call.id, unknown)
 
 

@@ -112,7 +112,7 @@ async def _unsaved_in(face: Face, path: ResolvedPath) -> str:
     except TimeoutError:
         return (
             f"{face.name} did not say within {ANSWER_TIMEOUT:g} seconds whether {shown(path.real)} has unsaved changes "
-            "there. Ask the user to look at it, or to close it."
+            "there. It has to answer, or to be closed."
         )
     except ClientRefused:
         return ""  # it will not show the file, so nobody can have changed it there
@@ -120,4 +120,4 @@ async def _unsaved_in(face: Face, path: ResolvedPath) -> str:
         return error.message
     if document is None or not document.unsaved:
         return ""
-    return f"{shown(path.real)} has unsaved changes in {face.name}. Ask the user to save or to undo them there first."
+    return f"{shown(path.real)} has unsaved changes in {face.name}. They have to be saved or undone there first."

@@ -60,7 +60,7 @@ def fit_call(call: ToolCall, schema: Mapping[str, Any], *, check_values: bool = 
         given = read_json(call.arguments)
         fitted = fit(call.name, given, schema)
     except (Unreadable, RecursionError) as error:
-        raise BadArguments(_unreadable(call, error)) from None
+        raise _unreadable(call, error) from None
     example = f"A correct call: {encoded(example_of(call.name, schema))}"
     if fitted is None:
         raise BadArguments(
@@ -81,26 +81,27 @@ def misfit(call: ToolCall, schema: Mapping[str, Any], why: str) -> BadArguments:
     )
 
 
-def _unreadable(call: ToolCall, error: Exception) -> str:
+def _unreadable(call: ToolCall, error: Exception) -> BadArguments:
     if isinstance(error, TruncatedJson):
-        return (
-            f"The arguments of `{call.name}` are not valid JSON: the call was cut off ({error}), so nothing was run. "
-            "Make the call again and write all of it; if it is very long, do it in several smaller calls."
+        return BadArguments(
+            f"The arguments of `{call.name}` are not valid JSON: the call was cut off ({error}), so nothing was run.",
+            advice="Make the call again and write all of it; if it is very long, do it in several smaller calls.",
         )
     if isinstance(error, Ambiguous):
-        return (
-            f"The arguments of `{call.name}` have no single meaning, and nothing was run: {error}. Make the call again "
-            "with one JSON object in which each argument stands once."
+        return BadArguments(
+            f"The arguments of `{call.name}` have no single meaning, and nothing was run: {error}.",
+            advice="Make the call again with one JSON object in which each argument stands once.",
         )
     if isinstance(error, TooManyValues):
-        return (
-            f"The arguments of `{call.name}` were not read, and nothing was run: {error}. Do it in several smaller "
-            "calls, or write the values to a file."
+        return BadArguments(
+            f"The arguments of `{call.name}` were not read, and nothing was run: {error}.",
+            advice="Do it in several smaller calls, or write the values to a file.",
         )
     why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return (
-        f"The arguments of `{call.name}` are not valid JSON, and nothing was run: {why}. Make the call again with one "
-        'JSON object, with \\" for a quote, \\\\ for a backslash and \\n for a new line inside of strings.'
+    return BadArguments(
+        f"The arguments of `{call.name}` are not valid JSON, and nothing was run: {why}.",
+        advice='Make the call again with one JSON object, with \\" for a quote, \\\\ for a backslash and \\n for a new '
+        "line inside of strings.",
     )
 
 

@@ -92,7 +92,7 @@ class SeveralTools:
         return one_line(self.spec.name, 100)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
-        raise BadArguments(self._refusal(call))
+        raise BadArguments(f"There is no tool `{one_line(call.name, 100)}`.", advice=self._ways(call))
 
     def meant(self, call: ToolCall) -> tuple[Tool, ToolCall, str] | None:
         """The one of our tools that does the same, its call, and a remark; None if none does."""
@@ -118,20 +118,20 @@ class SeveralTools:
             return "read"
         return found[0] if len(found) == 1 else None
 
-    def _refusal(self, call: ToolCall) -> str:
-        told = f"There is no tool `{one_line(call.name, 100)}`. "
+    def _ways(self, call: ToolCall) -> str:
+        """What to call instead."""
         command = _fields(call).get("command")
         if isinstance(command, str) and squeezed(command) == "insert" and "edit" in self._offered:
-            return f"{told}To insert lines use {_INSERT}."
+            return f"To insert lines use {_INSERT}."
         if self._names is _SEARCHES:
             ways = {"search": "what files hold use `search` with `pattern`", "find": "names use `find` with `pattern`"}
-            return told + " ".join(f"For {way}." for tool, way in ways.items() if tool in self._offered)
+            return " ".join(f"For {way}." for tool, way in ways.items() if tool in self._offered)
         ways = {
             "read": "To look at a file use `read` with `path`.",
             "edit": "To replace a text use `edit` with `path` and `edits`, each with `old` and `new`.",
             "write": "To write all of a file use `write` with `path` and `content`.",
         }
-        return told + " ".join(way for tool, way in ways.items() if tool in self._offered)
+        return " ".join(way for tool, way in ways.items() if tool in self._offered)
 
 
 def _fields(call: ToolCall) -> dict[str, Any]:

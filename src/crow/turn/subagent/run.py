@@ -150,11 +150,12 @@ def _text_of(message: Message) -> str:
 WITHHELD = frozenset({"task", "ask", "plan", "leave_plan"})
 """Tools that a subagent never has: it sends nobody, and the person's attention is the agent's that sent it."""
 
-NOT_FOR_ANY = "No subagent has the tool `{}`: do the task without it, or say in your report what is missing."
+NOT_FOR_ANY = ("No subagent has the tool `{}`.", "Do the task without it, or say in your report what is missing.")
 NOT_FOR_EXPLORERS = (
-    "`{}` was not called: a subagent of kind `explore` can only read, search and look on the web. "
-    "Say in your report what should be done."
+    "`{}` was not called: a subagent of kind `explore` can only read, search and look on the web.",
+    "Say in your report what should be done.",
 )
+"""What is told, and advice for the model."""
 
 
 def tools_for(kind: Kind, session: Toolbox, fresh: Sequence[Tool]) -> Toolbox:
@@ -184,26 +185,27 @@ class _More:
     def find_tool(self, name: str) -> Tool | None:
         """Asked for what is not among the subagent's lasting tools."""
         if name in WITHHELD:
-            return _Refused(self._session.find(name), NOT_FOR_ANY)
+            return _Refused(self._session.find(name), *NOT_FOR_ANY)
         more = self._session.more
         served = more.find_tool(name) if more is not None else None
         if self._kind == "work":
             return served
         known = served is not None or name in self._session
-        return _Refused(self._session.find(name), NOT_FOR_EXPLORERS) if known else None
+        return _Refused(self._session.find(name), *NOT_FOR_EXPLORERS) if known else None
 
 
 class _Refused:
     """Stands for a tool that the subagent does not have, with its title: the person reads what was wanted."""
 
-    def __init__(self, tool: Tool, reason: str) -> None:
+    def __init__(self, tool: Tool, reason: str, advice: str) -> None:
         self.spec = tool.spec
         self.kind = tool.kind
         self._tool = tool
         self._reason = reason
+        self._advice = advice
 
     def title(self, arguments: dict[str, Any]) -> str:
         return self._tool.title(arguments)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
-        raise BadArguments(self._reason.format(self.spec.name))
+        raise BadArguments(self._reason.format(self.spec.name), advice=self._advice)
