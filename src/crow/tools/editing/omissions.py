@@ -6,8 +6,8 @@ it all. Whatever the file says already is no placeholder.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import pairwise
 
 from crow.diff import compare_lines
@@ -172,10 +172,11 @@ def left_out(path: str, before: str, text: str, replaced: str = "") -> tuple[int
         return None
     known: set[str] | None = None
     much_goes = _goes_for_the_most_part(replaced, text)
-    for number, line in _suspects(_suffix(path), text, much_goes=much_goes):
+    goes = cache(partial(_more_goes_than_comes, replaced, text))
+    for number, line in _suspects(_suffix(path), text, goes, much_goes=much_goes):
         if known is None:
             known = {one.strip() for one in before.split("\n")}
-        if line.strip() not in known and (much_goes or not _is_an_example(path, number, line, replaced, text)):
+        if line.strip() not in known and (much_goes or goes(number) or not _may_be_an_example(path, line)):
             return number, line.strip()
     return None
 
@@ -187,16 +188,18 @@ def _keeps_all(replaced: str, text: str) -> bool:
     return bool(old) and all(line in lines for line in old)
 
 
-def _is_an_example(path: str, number: int, line: str, replaced: str, text: str) -> bool:
-    """Whether a comment of code in Markdown is what a reader is shown: it takes the place of no more than a line."""
-    if _suffix(path) not in _MARKDOWN or not line.strip().startswith(("//", "#", "/*")):
-        return False
-    changes = compare_lines(replaced.split("\n"), text.split("\n"))
-    return all(
-        change.old_end - change.old_start <= change.new_end - change.new_start
-        for change in changes
+def _more_goes_than_comes(replaced: str, text: str, number: int) -> bool:
+    """Whether more lines go than come where this line of the new text comes."""
+    return any(
+        change.old_end - change.old_start > change.new_end - change.new_start
+        for change in compare_lines(replaced.split("\n"), text.split("\n"))
         if change.new_start < number <= change.new_end
     )
+
+
+def _may_be_an_example(path: str, line: str) -> bool:
+    """Whether it is a comment of code in Markdown, which a reader is shown."""
+    return _suffix(path) in _MARKDOWN and line.strip().startswith(("//", "#", "/*"))
 
 
 _PARTS = (
@@ -223,7 +226,7 @@ def _goes_for_the_most_part(replaced: str, text: str) -> bool:
     return len(old) > 3 and len(new) < len(old) and sum(line in new for line in old) * 2 < len(old)
 
 
-def _suspects(suffix: str, text: str, *, much_goes: bool) -> Iterator[tuple[int, str]]:
+def _suspects(suffix: str, text: str, goes: Callable[[int], bool], *, much_goes: bool) -> Iterator[tuple[int, str]]:
     previous = ""
     lines = text.split("\n")
     documented = _documentation(suffix, lines)
@@ -232,9 +235,10 @@ def _suspects(suffix: str, text: str, *, much_goes: bool) -> Iterator[tuple[int,
         if bare and len(bare) <= 300 and _may_be_placeholder(bare) and number not in documented:
             following = lines[number].strip() if number < len(lines) else ""
             in_comment = _is_in_comment(lines[number - 2].strip() if number > 1 else "", bare, following)
-            if (not in_comment and _is_placeholder(suffix, bare, previous)) or (
-                much_goes and _speaks_of_the_rest(suffix, bare)
-            ):
+            stands_alone = _is_placeholder(suffix, bare, previous) or (
+                _is_dotted_comment(suffix, bare) and goes(number)
+            )
+            if (not in_comment and stands_alone) or (much_goes and _speaks_of_the_rest(suffix, bare)):
                 yield number, line
         previous = bare or previous
 
@@ -331,6 +335,12 @@ def _comment(line: str, suffix: str) -> str | None:
 
 def _begins_with_dots(line: str) -> bool:
     return bool(re.match(rf"{_DOTS}\s", line))
+
+
+def _is_dotted_comment(suffix: str, line: str) -> bool:
+    """`// ... other columns ...`: whatever it names."""
+    bare = _bare(_comment(line, suffix) or "")
+    return _begins_with_dots(bare) and len(bare.split()) <= 8
 
 
 def _has_dots(text: str) -> bool:
