@@ -42,6 +42,10 @@ LABELS = [
     ("git restore .", "`git restore .`"),
     ("git checkout -b x", "`git checkout -b x`"),
     ("git stash", "`git stash`"),
+    # no script is named, or it stands behind an option: `npm run …` would be every script
+    ("npm run", "`npm run`"),
+    ("npm run -s build", "`npm run -s build`"),
+    ("pnpm run", "`pnpm run`"),
     ("ls | tee a.txt", "`ls …` and `tee a.txt`"),
     ("awk '{print $1}' a.txt", "`awk …`"),
     ("awk '{system($1)}' a.txt", "`awk '{system($1)}' a.txt`"),

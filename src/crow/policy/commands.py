@@ -113,11 +113,15 @@ def _is_file_of_workspace(word: str, context: CommandContext) -> bool:
     return is_file and why_path_forbidden(word, context.execution, context.folders, context.budget) is None
 
 
+SCRIPT_WORDS = ("run", "run-script")
+"""Sub-commands behind which the name of a script stands."""
+
+
 def telling_words(words: Sequence[str]) -> int:
     """How many words say what kind of thing is done: `npm run build`, `git commit`, `pytest`."""
     if program(words[0]) not in SUBCOMMANDS or len(words) == 1 or words[1].startswith("-"):
         return 1
-    return 3 if words[1] in ("run", "run-script") and len(words) > 2 and not words[2].startswith("-") else 2
+    return 3 if words[1] in SCRIPT_WORDS and len(words) > 2 and not words[2].startswith("-") else 2
 
 
 def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context: CommandContext) -> str | None:

@@ -14,7 +14,14 @@ from typing import Literal
 import msgspec
 
 from crow.policy.brought_files import may_bring_files
-from crow.policy.commands import CommandContext, CommandPattern, takes_text, telling_words, why_not_covered
+from crow.policy.commands import (
+    SCRIPT_WORDS,
+    CommandContext,
+    CommandPattern,
+    takes_text,
+    telling_words,
+    why_not_covered,
+)
 from crow.policy.git_commands import is_git_alone
 from crow.policy.grammar import Word, Words, read_all
 from crow.policy.nested_commands import FoundCommands
@@ -215,6 +222,8 @@ def _is_to_the_letter(words: tuple[str, ...]) -> bool:
     named = (name, *words[1:2])
     if name in SUBCOMMANDS and (len(words) == 1 or words[1].startswith("-")):
         return True  # `git`, `git --no-pager log`: what is done is not said or hidden, and `git *` would be too much
+    if name in SUBCOMMANDS and words[1] in SCRIPT_WORDS and telling_words(words) < 3:
+        return True  # `npm run`, `npm run -s build`: the same of the script
     if not is_known(words):
         return True
     literal = CHOOSERS | TO_THE_LETTER | EXACT_PHRASES
