@@ -42,6 +42,7 @@ LABELS = [
     ("git restore .", "`git restore .`"),
     ("git checkout -b x", "`git checkout -b x`"),
     ("git stash", "`git stash`"),
+    ("git clone https://a.b/c", "`git clone https://a.b/c`"),  # else `pytest` would run whatever lies anywhere
     # no script is named, or it stands behind an option: `npm run …` would be every script
     ("npm run", "`npm run`"),
     ("npm run -s build", "`npm run -s build`"),

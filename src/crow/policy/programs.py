@@ -186,8 +186,9 @@ TO_THE_LETTER: frozenset[tuple[str, ...]] = phrases(
     """
     rm rmdir unlink shred dd truncate mkfs mount umount kill pkill killall chmod chown chgrp ln shutdown reboot make
     docker podman kubectl terraform helm aws gcloud az systemctl apt apt-get dnf brew
-    git+push git+reset git+clean git+checkout git+restore git+rm git+stash git+apply git+am
+    git+push git+reset git+clean git+checkout git+restore git+rm git+stash git+apply git+am git+clone
     npm+publish cargo+publish gh+repo gh+secret npm+install npm+i npm+ci npm+add npm+uninstall npm+update pip+install
     """
 )
-"""What cannot be taken back, or runs what its words name: an "always" for these remembers the words as they are."""
+"""What cannot be taken back, or runs or fetches what its words name: an "always" for these remembers the words as they
+are."""
