@@ -60,7 +60,7 @@ opencode.json crush.json cagent.yaml .claude/settings.json .codex/config.toml .g
 .kiro/hooks/x .amazonq/cli-agents/x.json .windsurf/rules/x .continue/config.yaml .crow/config.toml .goosehints
 .clinerules .cursorrules .windsurfrules AGENTS.md AGENTS.override.md CLAUDE.local.md GEMINI.md
 .github/copilot-instructions.md .github/instructions/x.instructions.md .aider.conf.yml .serena/project.yml
-.openhands/setup.sh
+.openhands/setup.sh .ropeproject/config.py .vela.yml atlantis.yaml global.json uv.toml startup.m
 """
 ORDINARY = """
 src/main.py README.md package-lock.json package.json pyproject.toml setup.py setup.cfg Makefile CMakeLists.txt
@@ -104,7 +104,8 @@ config/master.key .sentryclirc ngrok.yml .kaggle/kaggle.json kaggle.json .databr
 .wakatime.cfg sftp-config.json .vscode/sftp.json filezilla.xml .msmtprc .mbsyncrc .authinfo .smbcredentials
 .config/gh/hosts.yml .claude/.credentials.json .codex/auth.json fastagent.secrets.yaml .aider.conf.yml
 huggingface/token cookies.txt key4.db .bash_history .zsh_history .psql_history google-credentials.json wallet.dat
-.google_authenticator key.properties
+.google_authenticator key.properties gha-creds-1f.json token.json hf_token openai_key.txt creds.json x.agekey
+app/etc/env.php airflow.cfg cluster.rkestate bitwarden_export_1.csv bot.session .clasprc.json
 """
 NO_CREDENTIALS = f"""
 {ORDINARY} .env.example environment id_rsa.pub known_keys.md monkey.py src/key.ts keyboard.json public.crt
