@@ -172,7 +172,7 @@ class SessionOpener:
             session.tell(Notice("warning", problem))
         self._add(session, ground)
         if any(isinstance(event, CallOpened) and event.kind == "execute" for event in persistence.past):
-            faces.commands.on_begin()
+            faces.commands.on_begin()  # what it left behind may still run
         return Seat(session, face, sink)
 
 

@@ -30,7 +30,7 @@ BREATH = 32
 """Updates of a replay after which others get their turn."""
 
 _Delta = events.TextDelta | events.ThoughtDelta
-_Message = TypeVar("_Message", bound=events.TextDelta | events.ThoughtDelta | events.CrowSaid)
+_Message = TypeVar("_Message", bound=_Delta | events.CrowSaid)
 _FromElsewhere = events.UserSaid | events.CommandGiven | events.PermissionAnswered | events.StateChanged
 """What a client is told of if it happened at another face."""
 _Shown = (

@@ -43,9 +43,7 @@ STOP = "Stop"
 class ModelCall(Call):
     """A call of the model's: `partial` has its arguments, and its output is cut to what the window has room for."""
 
-    def __init__(
-        self, partial: PartialCall, context: TurnContext, room: OutputRoom, *, from_text: bool = False
-    ) -> None:
+    def __init__(self, partial: PartialCall, context: TurnContext, room: OutputRoom, *, from_text: bool) -> None:
         permission = PolicyPermission(
             context.policy, context.person, context.journal, context.dialog, from_text=from_text
         )

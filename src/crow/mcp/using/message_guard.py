@@ -95,7 +95,7 @@ class _Beginning(msgspec.Struct):
     params: Raw = Raw(b"{}")
 
 
-class _Progress(msgspec.Struct):
+class _ProgressOf(msgspec.Struct):
     progress_token: int | str = msgspec.field(name="progressToken", default="")
 
 
@@ -141,7 +141,7 @@ class MessageGuard:
             seen = _beginning.decode(line)
             if not seen.method or seen.id is not UNSET:
                 return True
-            token = msgspec.json.decode(seen.params, type=_Progress).progress_token if seen.method == PROGRESS else ""
+            token = msgspec.json.decode(seen.params, type=_ProgressOf).progress_token if seen.method == PROGRESS else ""
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return True
         return self._is_heard(seen.method, token, len(line))
