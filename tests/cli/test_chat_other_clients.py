@@ -130,6 +130,26 @@ def test_what_a_watcher_said_into_a_turn_that_is_stopped_waits_at_the_watcher(tm
             assert "queued" not in first.text
 
 
+def test_the_code_of_who_joins_is_shown_beside_an_open_question(tmp_path: Path) -> None:
+    project = play(tmp_path, run_command("true"), edit("nest.py", "twigs", "feathers"), DONE)
+    (project / "nest.py").write_text("twigs\n")
+    with chat(tmp_path, "soften it") as first:
+        wait_for_question(first)
+        first.press("y")
+        first.wait_until("  + feathers\n")
+        wait_for_question(first)
+        with chat(tmp_path, "--continue", status="crow-chat is at work") as second:
+            second.wait_until("You only watch this session.")
+            first.wait_until("type this code there")
+            second.type(re.findall(r"\b[A-Z2-9]{4}-[A-Z2-9]{4}\b", first.text)[-1])
+            second.press("enter")
+            second.press("enter")
+            wait_for_question(second)
+            second.press("y")
+            second.wait_until("✓ done")
+            first.wait_until("✓ done")
+
+
 def test_two_terminals_share_one_session(tmp_path: Path) -> None:
     project = play(tmp_path, edit("nest.py", "twigs", "feathers"), DONE, HELLO)
     (project / "nest.py").write_text("twigs\n")

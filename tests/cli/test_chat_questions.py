@@ -40,7 +40,7 @@ def test_a_key_answers_a_question_with_the_change_above_it(tmp_path: Path) -> No
             "  y  Allow once",
             "  a  Allow edits of nest.py for this session",
             "  p  Allow edits of nest.py in this project",
-            "  n  Reject · Tab: and say why",
+            "  n  Reject · Tab: say why",
             STATUS,
         )
         window.press("enter", "up", "y")
@@ -204,7 +204,7 @@ def test_a_rejection_can_have_a_reason(tmp_path: Path) -> None:
     play(tmp_path, TOUCH, DONE)
     sent = recording(tmp_path)
     with chat(tmp_path, "go") as window:
-        wait_for_question(window, "n  Reject · Tab: and say why")
+        wait_for_question(window, "n  Reject · Tab: say why")
         window.press("tab")
         window.wait_until("why not ▸\nEnter: rejects it with this reason · Esc: back to the choices")
         window.press("escape")

@@ -150,7 +150,7 @@ TAKEN_BACK = """\
 
 Took back the turn “/plan Make the search faster”. The model no longer knows of it.
 
-As before: `nest.py`.
+Restored: `nest.py`.
 """
 
 JOINED = """\
@@ -162,9 +162,11 @@ JOINED = """\
   a  Allow `rm -rf build` for this session
   p  Allow `rm -rf build` in this project
   n  Reject
-  → Allow once (answered in the second window)
 
-! second-window watches this session. To let it take part, type this code there: CODE
+! `second-window` watches this session. If that is you, type this code there: CODE
+
+? rm -rf build
+  → Allow once (answered in the second window)
 
 i second-window takes part in this session from now on.
 i Allowed in second-window: rm -rf build

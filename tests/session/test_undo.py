@@ -139,7 +139,7 @@ def test_a_file_that_changed_its_encoding_gets_it_back(tmp_path, flavour):
             await talk.hand.edit("a.txt", old, new)
             assert path.read_bytes() != content
             told = await talk.undo()
-            assert "As before: `a.txt`." in told
+            assert "Restored: `a.txt`." in told
             assert path.read_bytes() == content
 
     talk(tmp_path, story, flavour)

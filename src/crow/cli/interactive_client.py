@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 from crow.acp.client import Client, Rejection, RemoteAgent
-from crow.acp.wire import PermissionOption, RequestPermissionRequest, Update
+from crow.acp.wire import Notice, PermissionOption, RequestPermissionRequest, Update
 from crow.cli.answer_keys import TYPING, AnswerKeys, Choice, choices_of
 from crow.cli.process import heeded_signals
 from crow.cli.render import Renderer, is_wait
@@ -171,7 +171,7 @@ class RenderingClient(Client):
     def update(self, update: Update) -> None:
         if self._dialog.locked() and is_wait(update):
             return  # for the person, who knows; it would be no longer true when it is shown
-        if self._dialog.locked():
+        if self._dialog.locked() and not _is_warning(update):
             self._meanwhile.append(update)  # the question stays the last thing on the screen until it is answered
         else:
             self.show(update)
@@ -205,6 +205,11 @@ class RenderingClient(Client):
         for update in self._meanwhile:
             self.show(update)
         self._meanwhile.clear()
+
+
+def _is_warning(update: Update) -> bool:
+    """Whether it is to be seen at once: the code of a client that joins may be what the question is answered with."""
+    return isinstance(update, Notice) and update.severity == "warning"
 
 
 def prepare_output() -> None:

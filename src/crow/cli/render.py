@@ -115,6 +115,8 @@ class Renderer:
         """The last calls in a row that failed for the same reason and have nothing else to show."""
         self._asked = ""
         """The title of what was asked last."""
+        self._hint: str | None = None
+        """What stands where the answer to it will be; None while none is taken."""
 
     # --- the frame around a turn
 
@@ -247,6 +249,9 @@ class Renderer:
             return  # the live line says it while it lasts, and a person who is asked knows
         mark, style = NOTICES.get(notice.severity, NOTICES["info"])
         self.mark(mark, f"{notice.title}\n{notice.description or ''}", style)
+        if self._asking and self._hint is not None:
+            self._name_question()
+            self.invite(self._hint)
         if self._waiting != STOPPING and not self._calls:  # else the live line names one that runs
             self.wait("waiting for the model")
         if notice.meta is not None and (seconds := notice.meta.crow.retry_in or 0) >= 1:
@@ -418,7 +423,7 @@ class Renderer:
         The live line rests until `show_answer`.
         """
         call = self._know(request.tool_call)
-        self._asking, self._asked = True, call.title
+        self._asking, self._asked, self._hint = True, call.title, None
         content = request.tool_call.content or []
         call.asked = content
         self._open_block("question")
@@ -452,6 +457,7 @@ class Renderer:
 
     def invite(self, hint: str = "") -> None:
         """From now on an answer is taken. The hint is shown where the answer will stand, until it does."""
+        self._hint = hint
         self._screen.hide_live()
         if not self._screen.column:
             self._screen.write(ANSWER, QUESTION)
@@ -463,9 +469,7 @@ class Renderer:
 
     def show_answer(self, answer: str) -> None:
         self._asking = False
-        if self._block != "question":  # something was said meanwhile
-            self._open_block("question")
-            self._line("? ", QUESTION, (self._asked, BOLD))
+        self._name_question()
         if not self._screen.column:
             self._screen.write(ANSWER, QUESTION)
         self._screen.write(one_line(answer))
@@ -474,6 +478,12 @@ class Renderer:
             call.started = self._clock()  # the time in which a person was asked is not the tool's
         self.wait("waiting for the model")
         self._screen.flush()
+
+    def _name_question(self) -> None:
+        """What an answer is about, if something was said meanwhile."""
+        if self._block != "question":
+            self._open_block("question")
+            self._line("? ", QUESTION, (self._asked, BOLD))
 
     # --- the live line
 

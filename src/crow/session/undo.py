@@ -270,13 +270,13 @@ class _Undo:
         """What became of it, for the person."""
         turn = f"the turn “{self._turn.name}”" if self._turn.name else "the last turn"
         if self.did_nothing:
-            lines = [f"Nothing was taken back of {turn}, and it stays in the conversation.", *self._told_refused()]
+            lines = [f"Nothing of {turn} was taken back, and it stays in the conversation.", *self._told_refused()]
             return "\n\n".join([*lines, "Put these files back as the turn left them, and `/undo` works again."])
         lines = [f"Took back {turn}. The model no longer knows of it."]
         if self._restored:
-            lines.append(f"As before: {', '.join(self._restored)}.")
+            lines.append(f"Restored: {', '.join(self._restored)}.")
         if self._removed:
-            lines.append(f"Removed again: {', '.join(self._removed)}.")
+            lines.append(f"Removed: {', '.join(self._removed)}.")
         if self._unchanged:
             lines.append(f"Was already as before: {', '.join(self._unchanged)}.")
         lines += self._told_refused()

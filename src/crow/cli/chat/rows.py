@@ -177,7 +177,7 @@ class ChatRows:
         for choice in questions.choices:
             found += [("", "\n")] if found else []
             start = f"  {choice.key}  "
-            more = f" · {REASON_KEY}: and say why" if choice == questions.rejection else ""
+            more = f" · {REASON_KEY}: say why" if choice == questions.rejection else ""
             lines = folded(self._shown(one_line(choice.option.name) + more), self._width - cells(start))
             words = [line.strip() for line in lines]
             is_begun = choice in (questions.pressed, questions.rejecting)
