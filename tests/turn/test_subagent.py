@@ -11,7 +11,7 @@ from crow import events
 from crow.errors import StorageFailed
 from crow.messages import StopReason, ToolMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, ModelInfo, ModelRequest, Said
-from crow.model.scripted import Call, ScriptedReply, reply
+from crow.model.scripted import Call, Fail, ScriptedReply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.read import Read
 from crow.tools.read_lines import ReadTracker
@@ -75,6 +75,16 @@ def test_all_that_it_does_is_kept_and_none_of_it_is_the_sessions_history(tmp_pat
     _, _, answer, _ = talk.history.messages()
     assert isinstance(answer, ToolMessage)
     assert answer.text == "It is one."
+
+
+def test_a_report_in_which_the_connection_broke_off_is_told_whole(tmp_path):
+    [broken] = to_subagent(reply("There are ", Fail()))
+    script = [reply(sends()), broken, reply("two numbers: ", Fail()), reply("1 and 2."), reply("Thanks.")]
+    talk = talk_with_tasks(tmp_path, script)
+    asyncio.run(talk.turn("Go."))
+    told = talk.history.messages()[2]
+    assert isinstance(told, ToolMessage)
+    assert told.text == "There are two numbers: 1 and 2."
 
 
 def test_its_words_are_kept_in_few_pieces(tmp_path):

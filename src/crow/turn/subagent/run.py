@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from crow.errors import CrowError, StorageFailed, TurnCancelled
 from crow.events import Journal, SentText, TurnEnded, TurnIds, TurnStarted
-from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall, without_middle
+from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall, UserMessage, without_middle
 from crow.results import LOOKING, ToolResult
 from crow.tools.base import Action, BadArguments, Tool, Toolbox
 from crow.tools.task import Kind, SubagentTask
 from crow.turn.context import TurnContext
+from crow.turn.history import CUT_OFF
 from crow.turn.loop import run_turn
 from crow.turn.requests import Requests
 from crow.turn.subagent.journal import SubagentJournal
@@ -104,7 +105,7 @@ class SubagentRun:
     def _ended(self, stop_reason: StopReason, own: SubagentJournal) -> ToolResult:
         if stop_reason is not StopReason.END_TURN:
             return self._failed(self._why(stop_reason), own)
-        words = _text_of(own.history.messages()[-1])
+        words = _report(own.history.messages())
         if not words:
             return self._failed("it ended without a report.", own)
         display = self._steps.ended(without_middle(words, LONGEST_SHOWN))
@@ -138,9 +139,24 @@ class SubagentRun:
         return f"{done}, {files} file{'' if files == 1 else 's'} changed" if files else done
 
 
-def _text_of(message: Message) -> str:
-    """What the model said in it; empty if it is not the model's, or nothing that can be seen."""
-    parts = message.parts if isinstance(message, AssistantMessage) else ()
+def _report(messages: Sequence[Message]) -> str:
+    """What the model said last: pieces between which the connection broke off, or the model paused, are one report."""
+    first = len(messages) - 1
+    while first > 0 and _goes_on(messages[first - 1]):
+        first -= 1
+    return _text_of(*messages[first:])
+
+
+def _goes_on(message: Message) -> bool:
+    """Whether the message behind it goes on with what was being said."""
+    if isinstance(message, AssistantMessage):
+        return not message.calls
+    return isinstance(message, UserMessage) and message.parts == (Text(CUT_OFF),)
+
+
+def _text_of(*messages: Message) -> str:
+    """What the model said in them; empty if none is the model's, or nothing that can be seen."""
+    parts = (part for message in messages if isinstance(message, AssistantMessage) for part in message.parts)
     words = "".join(part.text for part in parts if isinstance(part, Text)).strip()
     return words if can_be_seen(words) else ""
 
