@@ -42,7 +42,7 @@ export interface DiffItem {
   type: "diff";
   path: string;
   oldText?: string | null;
-  newText: string;
+  newText: string | null;
   _meta?: { crow?: { diff?: DiffFacts } } | null;
 }
 

@@ -16,6 +16,11 @@ price_input = 5
 price_output = 50
 [providers.scripted.models.a-large-model-with-a-rather-long-name-of-november]
 """
+CUT = """(all) => {
+    const shown = all.map((one) => one.offsetWidth);
+    for (const one of all) one.style.flexShrink = 0;
+    return all.filter((one, index) => shown[index] < one.offsetWidth).map((one) => one.ariaLabel);
+}"""
 OVERLAPS = """() => {
     const seenOf = (element) => {
         let { left, top, right, bottom } = element.getBoundingClientRect();
@@ -109,6 +114,22 @@ def test_nothing_lies_over_anything_else_and_the_mode_is_read_at_every_width(tmp
                     await page.locator(".row-open", has_text="many words").click()
 
         in_browser(web, story, has_touch=touch, is_mobile=touch)
+
+
+def test_model_and_thought_level_are_read_on_a_small_phone(tmp_path: Path) -> None:
+    usage = "{ usage = { input_tokens = 1000, output_tokens = 90000 } }"
+    priced = 'thought_levels = ["off", "low", "high"]\nprice_input = 5\nprice_output = 50\n'
+    with crow_web(tmp_path, script=reply(say("Here I am."), usage), config=priced) as web:
+
+        async def story(visit: Visit) -> None:
+            page = visit.page
+            await visit.begin()
+            await visit.say("hello")
+            await visit.idle()
+            await page.set_viewport_size({"width": 360, "height": 800})
+            assert await page.locator(".choice").evaluate_all(CUT) == []
+
+        in_browser(web, story)
 
 
 def test_a_question_leaves_room_for_the_list_of_sessions(tmp_path: Path) -> None:

@@ -45,5 +45,6 @@ def test_a_turn_that_begins_elsewhere_closes_the_preview_for_good(tmp_path: Path
             await expect(visit.messages.last).to_have_text("You:/undo t2")
             await visit.idle()
             assert not (web.workspace / "a.txt").exists()
+            await expect(visit.transcript.locator(".chip.removed")).to_have_text("deleted")
 
         in_browser(web, story)

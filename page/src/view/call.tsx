@@ -93,7 +93,7 @@ interface BodyProps {
 }
 
 function CallBody({ session, call, content, title }: BodyProps): JSX.Element {
-  const diffs = diffsIn(content, session.cwd);
+  const diffs = diffsIn(content, session.cwd, call.fields.value.kind);
   const past = usePastCommand(call);
   const feed = call.feed.value ?? past?.feed;
   return (
@@ -138,6 +138,11 @@ function Locations({ call, cwd }: { call: Call; cwd: string }): JSX.Element {
 }
 
 /** The diffs among a call's content, with paths as people say them. */
-export function diffsIn(content: ToolContent[], cwd: string): DiffItem[] {
-  return content.flatMap((item) => (item.type === "diff" ? [{ ...item, path: relative(item.path, cwd) }] : []));
+/** The changes that a call makes. One that deletes says so by its kind, and leaves a file's new text empty. */
+export function diffsIn(content: ToolContent[], cwd: string, kind?: string | null): DiffItem[] {
+  return content.flatMap((item) => {
+    if (item.type !== "diff") return [];
+    const newText = kind === "delete" && !item.newText ? null : item.newText;
+    return [{ ...item, newText, path: relative(item.path, cwd) }];
+  });
 }

@@ -50,7 +50,7 @@ function PermissionView({ question, arming }: { question: Permission; arming: Ar
   const { toolCall, options, _meta: meta } = question.request;
   const content = toolCall.content ?? [];
   const cwd = rows.value.find((row) => row.sessionId === question.sessionId)?.cwd ?? "";
-  const diffs = useMemo(() => diffsIn(content, cwd), [question.request, cwd]);
+  const diffs = useMemo(() => diffsIn(content, cwd, toolCall.kind), [question.request, cwd]);
   const count = diffs.reduce((sum, item) => sum + (item._meta?.crow?.diff?.changes.length ?? 0), 0);
   const canChoose = meta?.crow?.partial === true && count > 1;
   const [accepted, setAccepted] = useState<ReadonlySet<number>>(() => new Set(Array.from({ length: count }, (_, index) => index)));
