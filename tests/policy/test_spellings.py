@@ -132,7 +132,8 @@ class Bench(Arena):
 def _is_open(folder: str) -> bool:
     """Whether anybody may look for a program there."""
     real = Path(os.path.realpath(folder))
-    return all(place.is_dir() and place.stat().st_mode & 0o001 for place in (real, *real.parents))
+    # From the root on: below a closed folder nothing can be looked at.
+    return all(place.is_dir() and place.stat().st_mode & 0o001 for place in (*reversed(real.parents), real))
 
 
 @pytest.fixture(scope="module")

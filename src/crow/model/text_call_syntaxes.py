@@ -173,7 +173,7 @@ TAGGED = (
         "kimi_k2",
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         named_json(
-            rf"(?:<\|tool_calls_section_begin\|>)?\s*<\|tool_call_begin\|>\s*(?P<name>{NAME})\s*"
+            rf"(?:<\|tool_calls_section_begin\|>\s*)?<\|tool_call_begin\|>\s*(?P<name>{NAME})\s*"
             r"<\|tool_call_argument_begin\|>",
             r"<\|tool_call_end\|>|<\|tool_calls_section_end\|>",
         ),
