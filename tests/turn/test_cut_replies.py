@@ -10,7 +10,7 @@ import pytest
 
 from crow.config.settings import Limits
 from crow.errors import ModelUnavailable, ReplyBroken
-from crow.events import CallSettled, ReplyCut, Retrying, TextDelta
+from crow.events import CallSettled, Remark, ReplyCut, Retrying, TextDelta
 from crow.messages import Message, StopReason, Text, UserMessage
 from crow.model import catalog
 from crow.model.pauses import FEW_ATTEMPTS
@@ -47,6 +47,9 @@ def play(
     return asyncio.run(talk())
 
 
+PIECES = ("One ", "two ", "three ")
+
+
 def said(talk: Talk) -> str:
     return "".join(event.text for event in talk.of(TextDelta))
 
@@ -70,6 +73,41 @@ def test_the_rest_of_a_reply_that_was_cut_is_asked_for(tmp_path, kind):
     # What comes later does not change what the provider has read.
     items = [body.get("messages") or body["input"] for body in bodies]
     assert [_without_markers(item) for item in items[2][: len(items[1])]] == list(map(_without_markers, items[1]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_begins_anew_is_neither_shown_nor_kept_twice(tmp_path, kind):
+    def answers(dialect: Dialect) -> None:
+        dialect.answer("Half of a", then=Cut())
+        dialect.answer("Half ", then=Cut())
+        dialect.answer("Half of an ans", then=Cut())
+        dialect.answer("Half of an answer.")
+
+    talk, bodies = play(tmp_path, kind, answers, "Hi.")
+    assert said(talk) == "Half of an answer."
+    assert len({event.message_id for event in talk.of(TextDelta)}) == 1
+    assert len(bodies) == 4
+    pieces = [words(message) for message in talk.history.messages() if not isinstance(message, UserMessage)]
+    assert pieces == ["Half of a", "n ans", "wer."]
+
+
+def test_a_reply_that_is_all_said_again_is_no_silent_one(tmp_path):
+    def answers(dialect: Dialect) -> None:
+        dialect.answer("All of it.", then=Cut())
+        dialect.answer("All of it.")
+
+    talk, _ = play(tmp_path, KINDS[0], answers, "Hi.")
+    assert said(talk) == "All of it."
+    assert [remark.title for remark in talk.of(Remark)] == []
+
+
+def test_what_only_begins_like_the_text_before_is_shown(tmp_path):
+    def answers(dialect: Dialect) -> None:
+        dialect.answer("Half of a", then=Cut())
+        dialect.answer("Half of them went.")
+
+    talk, _ = play(tmp_path, KINDS[0], answers, "Hi.")
+    assert said(talk) == "Half of aHalf of them went."
 
 
 def words(message: Message) -> str:
@@ -110,15 +148,15 @@ def test_one_outage_has_one_budget_wherever_it_meets_the_replies(tmp_path, kind)
     """Cut again and again, and refused between: ever longer pauses, of which the sum is what the setting says."""
 
     def answers(dialect: Dialect) -> None:
-        for _ in range(3):
-            dialect.answer("One ", then=Cut())
+        for piece in PIECES:
+            dialect.answer(piece, then=Cut())
             dialect.fail(500, "oops")
         dialect.fail(500, "oops", times=100)
 
     talk, _ = play(tmp_path, kind, answers, fails=r"^Gave up after [0-9]+ attempts: house answered 500")
     assert sum(event.seconds for event in talk.of(Retrying)) == pytest.approx(BRIEF.retry_wait)
     assert len(talk.of(Retrying)) >= FEW_ATTEMPTS
-    assert said(talk) == "One " * 3
+    assert said(talk) == "".join(PIECES)
 
 
 def test_a_reply_that_came_whole_ends_the_outage(tmp_path):

@@ -22,21 +22,26 @@ class CutReplies:
         self._history = history
         self._journal = journal
         self._pause: Waiting | None = None
+        self._has_news = False
         self.text_id = ""
         """The message that broke off: what comes next goes on with it."""
+        self.text = ""
+        """What it says so far."""
 
     def take(self, failure: ModelUnavailable | ReplyBroken, reply: Reply) -> None:
         """Lets the turn go on after this; raises the failure if nothing of the reply had come, as it was tried again by
         then, or if the time for attempts is up."""
-        if not self._history.is_replying:
+        self._has_news = self._history.is_replying
+        if not (self._has_news or reply.repeats):
             raise failure
         self._pause = Waiting(failure.message, *self.retries.pause_after(failure))
         self.text_id = reply.text_id
+        self.text = reply.text if reply.text_id else ""
 
     def end(self) -> None:
         """A reply has come whole."""
         self.retries.reset()
-        self.text_id = ""
+        self.text_id = self.text = ""
 
     async def pause(self) -> None:
         """Waits, if a reply has just broken off."""
@@ -45,4 +50,5 @@ class CutReplies:
         pause, self._pause = self._pause, None
         self._journal.append(retry_notice(pause))
         await asyncio.sleep(pause.seconds)
-        self._journal.append(ReplyCut())
+        if self._has_news:  # else it had only begun to say again what is there
+            self._journal.append(ReplyCut())

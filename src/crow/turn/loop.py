@@ -67,7 +67,7 @@ async def run_turn(context: TurnContext, ids: TurnIds, prompt: Sequence[events.S
             if not await _is_ready(context, ids, keeper, guard):
                 return Outcome(StopReason.MAX_TURN_REQUESTS, "budget")
             async with CallBatch(context) as calls:
-                reply = Reply(ids, context.model.info, context.tools, cuts.text_id)
+                reply = Reply(ids, context.model.info, context.tools, cuts.text_id, cuts.text)
                 try:
                     asked = context.requests.send(
                         recovery.simplified, paused=pauses > 0, unfinished=reply.unfinished, retries=cuts.retries

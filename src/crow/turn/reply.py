@@ -11,6 +11,7 @@ from crow.messages import ProviderData, StopReason
 from crow.model import base as model
 from crow.model.base import told_cost
 from crow.tools.base import AnnouncesItself, MaySpeakForItself, Toolbox
+from crow.turn.repeated_text import RepeatedText
 from crow.turn.waits import Wait
 from crow.visible import can_be_seen
 
@@ -19,8 +20,11 @@ class Reply:
     """Reads a model's stream to its end. `stop_reason` is known afterwards, `spoke` says whether text came that can
     be seen."""
 
-    def __init__(self, ids: TurnIds, info: model.ModelInfo, tools: Toolbox, text_id: str = "") -> None:
-        """`text_id` is that of the message that the reply goes on with, where the one before broke off in its text."""
+    def __init__(
+        self, ids: TurnIds, info: model.ModelInfo, tools: Toolbox, text_id: str = "", before: str = ""
+    ) -> None:
+        """`text_id` is that of the message that the reply goes on with, where the one before broke off in its text, and
+        `before` is that text."""
         self.stop_reason = StopReason.END_TURN
         self.spoke = False
         self.paused = False
@@ -35,6 +39,8 @@ class Reply:
         self._tools = tools
         self.text_id = text_id
         """The message whose text is arriving; empty while something else is."""
+        self._texts = [before]
+        self._repeated = RepeatedText(before) if before else None
         self._thought_id = ""
         self._last_text_id = ""
         self._last_thought_id = ""
@@ -44,8 +50,8 @@ class Reply:
     async def read(
         self, stream: AsyncGenerator[model.ModelEvent, None], wait: Wait
     ) -> AsyncGenerator[events.Event, None]:
-        async with aclosing(stream):
-            async for event in stream:
+        async with aclosing(self._once(stream)) as news:
+            async for event in news:
                 wait.heard()
                 match event:
                     case model.Said():
@@ -70,16 +76,34 @@ class Reply:
                     case model.Usage() | model.Done():
                         self._note(event)
 
+    def _once(self, stream: AsyncGenerator[model.ModelEvent, None]) -> AsyncGenerator[model.ModelEvent, None]:
+        return stream if self._repeated is None else self._repeated.taken_out(stream)
+
+    @property
+    def text(self) -> str:
+        """All of the message whose text is arriving."""
+        return "".join(self._texts)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it only begins to say again what was said when the reply before it broke off."""
+        return self._repeated is not None and self._repeated.is_all
+
     def _note(self, event: model.Usage | model.Done) -> None:
         if isinstance(event, model.Done):
             self.stop_reason, self.paused, self.ended = event.stop_reason, event.paused, True
+            self.spoke = self.spoke or (self._repeated is not None and self._repeated.has_begun)
         else:
             self.unfinished.append(event)  # nothing can be answered that was not read
 
     def _said(self, event: model.Said) -> events.Event:
         self.spoke = self.spoke or can_be_seen(event.text)
         self._thought_id = ""
-        self.text_id = self._last_text_id = self.text_id or self._ids.message()
+        if not self.text_id:
+            self.text_id = self._ids.message()
+            self._texts.clear()
+        self._last_text_id = self.text_id
+        self._texts.append(event.text)
         return events.TextDelta(self.text_id, event.text)
 
     def _thought(self, event: model.Thinking | model.ThinkingSealed) -> events.Event:
