@@ -151,7 +151,7 @@ TAGGED = (
         "deepseek_v3",
         ("<|tool_calls_begin|>", "<|tool_call_begin|>function", _DEEPSEEK["calls_begin"], _DEEPSEEK["call_begin"]),
         named_json(
-            rf"(?:{_token('calls_begin')})?\s*{_token('call_begin')}\s*(?:function{_token('sep')})?"
+            rf"(?:{_token('calls_begin')}\s*)?{_token('call_begin')}\s*(?:function{_token('sep')})?"
             rf"(?P<name>{NAME})(?:{_token('sep')})?\s*(?:```(?:json)?)?",
             rf"```|{_token('call_end')}|{_token('calls_end')}",
         ),
