@@ -31,8 +31,7 @@ NOT_LINEAR = {
     "policy/nested_commands.py:_SED_RUNS": "reads at most 2,000 characters",
     "policy/nested_commands.py:_SED_RUNS_TEXT": "the same",
     "workspace/search_matches.py:_COUNT": "reads what ripgrep counts, which has a null in each line",
-    "project/needs_trust.py:_VARIABLE": "reads at most 500 characters behind each place",
-    "project/server_programs.py:_VARIABLE": "the same",
+    "project/needs_trust.py:VARIABLE": "reads at most 500 characters behind each place",
     "facts:FAMILIES": "reads at most 200 characters of a name",
     "config/toml.py:sub": "reads what Python says of a wrong file, in one line",
 }
