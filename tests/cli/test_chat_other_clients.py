@@ -1,10 +1,19 @@
 """`crow chat` beside other clients on the same session: their turns, their answers, and who leaves."""
 
+import asyncio
+import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from crow.acp.wire import RequestPermissionRequest
+from crow.cli.answer_keys import Choice
+from crow.cli.interactive_client import Answer, Invite, Nobody, RenderingClient
+from crow.cli.render import Renderer
+from crow.cli.render_screen import Screen
 from tests.cli.chat_support import (
     DONE,
     INPUT,
@@ -192,6 +201,21 @@ def test_a_question_that_was_answered_elsewhere_vanishes(tmp_path: Path) -> None
         assert "→ no longer asked" in window.text
         window.type("y")  # goes to the input again
         window.wait_until("▸ y")
+
+
+def test_outside_a_chat_too_a_question_answered_elsewhere_is_not_called_cancelled() -> None:
+    """As in `crow run`, beside a client that answers for it."""
+
+    class Away(Nobody):
+        async def choose(self, choices: Sequence[Choice], invite: Invite = lambda _: None) -> Answer:
+            raise asyncio.CancelledError
+
+    shown = io.StringIO()
+    client = RenderingClient(Renderer(Screen.of(shown, {})), Away())
+    request = msgspec.convert({**question(), "sessionId": "s"}, RequestPermissionRequest)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(client.permit(request))
+    assert "→ no longer asked" in shown.getvalue()
 
 
 def test_who_leaves_a_turn_that_others_watch_is_told_that_it_goes_on(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ function placeholder(session: Session): string {
   if (!crow.isUsable) return "No connection: what you send waits for it";
   if (session.isShut.value) return "This session cannot be opened";
   if (session.isBusy.value) return "Say something into the running turn";
-  return isCoarse.matches || isNarrow.matches ? "What shall be done?" : "What shall be done?   / for commands, @ for files";
+  return isCoarse.matches || isNarrow.matches ? "What should Crow do?" : "What should Crow do?   / for commands, @ for files";
 }
 
 /** As high as its text, up to what the style allows. */

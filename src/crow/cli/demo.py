@@ -240,7 +240,7 @@ class ScriptedPerson(RenderingClient):
             agent.cancel(session)  # nobody else answers its question
 
     def why_withdrawn(self) -> str:
-        return self._second.answer or super().why_withdrawn()
+        return self._second.answer or "cancelled"
 
     async def _pause(self) -> None:
         if self._is_watched:

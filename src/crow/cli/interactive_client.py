@@ -199,7 +199,7 @@ class RenderingClient(Client):
 
     def why_withdrawn(self) -> str:
         """What is written in the place of an answer where the question is no longer put."""
-        return "cancelled"
+        return "cancelled" if self.renderer.is_stopping else "no longer asked"
 
     def _catch_up(self) -> None:
         for update in self._meanwhile:

@@ -178,6 +178,11 @@ class Renderer:
         self._close_turn()
         self.mark("✗", message, BAD)
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the person has pressed Ctrl-C in this turn."""
+        return self._waiting == STOPPING
+
     def forget_calls(self) -> None:
         """What runs now goes on without us: it has not ended here."""
         self._calls.clear()
