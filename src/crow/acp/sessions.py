@@ -233,8 +233,9 @@ class Sessions:
         """Whether the client is trusted with a session that it loads."""
         session = self._host.find(request.session_id)
         proof = crow_meta.read(wire.LoadFacts, request.meta).proof
-        is_known = session is not None and session.faces.is_proved(proof)
-        return self._is_trusted or request.session_id in self._trusted_in or is_known
+        if session is not None and session.faces.is_proved(proof):
+            self._trusted_in.add(request.session_id)  # also when it loads the session again
+        return self._is_trusted or request.session_id in self._trusted_in
 
     def _opened_meta(self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()) -> wire.OpenedMeta | None:
         if not self._is_relay:

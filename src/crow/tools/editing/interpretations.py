@@ -74,7 +74,7 @@ def _without_fence(interpretation: EditInterpretation) -> EditInterpretation | N
     return None if old is None else EditInterpretation("a code fence", old, interpretation.new if new is None else new)
 
 
-_HUNK = re.compile(r"^@@ (?:(?!@@)[^\n])*+@@[^\n]*\n", re.MULTILINE)
+_HUNK = re.compile(r"^@@ (?:(?!@@)[^\n])*@@[^\n]*\n", re.MULTILINE)
 
 
 def _without_diff_marks(interpretation: EditInterpretation) -> EditInterpretation | None:

@@ -83,7 +83,7 @@ def _hints() -> re.Pattern[str]:
 _LINE_COMMENT = re.compile(r"(?:#+|//+|--+|;+|%+|\*|REM\b|'(?= ))\s*(.*)", re.DOTALL)
 _BLOCK_COMMENTS = (("/*", "*/"), ("<!--", "-->"), ("(*", "*)"), ("{#", "#}"), ("{-", "-}"))
 _TRAILING = re.compile(r"\S.*?\s(?:#|//|--)\s*(.*)")
-_ENCLOSED = re.compile(r"\{\s*(?:/\*((?:(?!\*/).)*+)\*/\s*|//([^}]*))\}")
+_ENCLOSED = re.compile(r"\{\s*(?:/\*((?:(?!\*/).)*)\*/\s*|//([^}]*))\}")
 _DOTTED_BODY = re.compile(rf"[)\w>\]]\s*\{{\s*{_DOTS}\s*\}}\s*;?,?$")
 _ONLY_DOTS = re.compile(rf"{_DOTS}")
 
