@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.browser.page import Visit, crow_web, expect, in_browser
+from tests.browser.page import Visit, crow_web, expect, in_browser, until
 from tests.support.scripts import DONE, edit, reply, run, say
 
 ALLOWED = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
@@ -227,9 +227,13 @@ def test_the_end_of_the_talk_is_one_press_away(tmp_path: Path) -> None:
             await visit.begin()
             await visit.say("tell me")
             await visit.idle()
-            to_end = page.get_by_role("button", name="To the end")
+            to_end, scroller = page.get_by_role("button", name="To the end"), page.locator(".scroller")
+
+            async def scroll() -> None:
+                await scroller.evaluate("(one) => one.scrollTo(0, 400)")
+
             for press in (to_end.click, lambda: to_end.press("Enter")):
-                await page.locator(".scroller").evaluate("(one) => one.scrollTo(0, 400)")
+                await until(to_end.is_visible, "leaving the end", scroll)  # the page may still follow what it drew last
                 await expect(last).not_to_be_in_viewport()
                 await press()
                 await expect(to_end).to_have_count(0)
