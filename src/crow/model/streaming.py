@@ -8,7 +8,7 @@ from typing import Self
 import httpx2
 
 FEW_STREAMS = 25
-READS_A_SECOND = 3_500
+READS_A_SECOND = 4_500
 """Of all streams together, once they are more than a few."""
 
 
