@@ -1,6 +1,7 @@
 """acpx in a session that lives in `crow chat`: it joins while a turn runs, and answers the question of that turn."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ SCRIPT = (
     + reply(say("Hello there."), when="greet")
     + DONE
 )
+
+CODE = re.compile(r"type this code there: (\S{9})")
 
 
 def judge_joining(folder: Path) -> Iterator[Judgement]:
@@ -47,6 +50,10 @@ def _joined(project: Path, method: str, acpx: outside.AcpxSession) -> Iterator[s
         chat.wait_until((project / "began").exists)
         (session,) = json.loads(crow(home, "sessions", "list", "--json", CROW_HOME=str(home)).stdout)
         yield from _not_said(acpx.run("sessions", "new", "--resume-session", session["id"]), "created session")
+        yield from _not_said(acpx.run("prompt", "meanwhile"), "You only watch this session", status=1)
+        # A command has run: who joins now takes part once its person has typed the code that the chat shows.
+        chat.wait_until(lambda: CODE.search(chat.text))
+        yield from _not_said(acpx.run("prompt", CODE.findall(chat.text)[-1]), "")
         yield from _not_said(acpx.run("prompt", "meanwhile"), "begun in crow-chat", status=1)
         (project / "go").touch()
         # acpx answers by itself, perhaps before the chat has drawn the question, which it then does not draw at all.
