@@ -57,11 +57,12 @@ def make(home, sessions=SESSIONS):
         if number % 1000 == 0:
             store.execute("BEGIN")
         id = str(uuid.UUID(int=draw.getrandbits(128)))
+        cwd = f"/projects/{number % 50}"
         title, when = " ".join(draw.choices(vocabulary[:2000], k=6)), now - number * 60_000
         key = store.execute(
             "INSERT INTO sessions (id, cwd, roots, title, created, updated, listed, running, owner, epoch) "
             "VALUES (?, ?, ?, ?, ?, ?, 1, 0, '', 1)",
-            (id, f"/work/project{number % 50}", json.dumps([f"/work/project{number % 50}"]), title, when, when),
+            (id, cwd, json.dumps([cwd]), title, when, when),
         ).lastrowid
         records = list(begin)
         for text in range(TEXTS):
