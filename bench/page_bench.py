@@ -54,7 +54,7 @@ def missing():
 
 
 def _built():
-    return importlib.resources.files("crow.serving") / "built"
+    return importlib.resources.files("crow.web_server") / "built"
 
 
 def first_load_kb():

@@ -27,7 +27,6 @@ VOCABULARY = {
     "errors",
     "events",
     "descriptors",
-    "lines",
     "visible",
     "messages",
     "paths",
@@ -37,40 +36,130 @@ VOCABULARY = {
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
+        "web_server",
         "acp",
         "session",
         "store",
         "policy",
         "model",
         "mcp",
-        "mcp.serving",
-        "serving",
+        "mcp.server",
         "tools",
         "web",
-        "workspace",
+        "commands",
+        "search",
+        "files",
+        "rpc",
         "config",
         "vocabulary",
     },
-    "serving": {"acp", "config", "vocabulary"},
-    "acp": {"session", "store", "turn", "workspace", "config", "vocabulary"},
-    "session": {"store", "project", "turn", "policy", "model", "mcp", "tools", "workspace", "config", "vocabulary"},
-    "store": {"config", "vocabulary"},
-    "project": {"config", "vocabulary"},
-    "turn": {"policy", "model", "tools", "workspace", "config", "vocabulary"},
-    "policy": {"config", "vocabulary"},
-    "model": {"config", "vocabulary"},
-    "mcp": {"tools", "workspace", "config", "vocabulary"},
-    "mcp.serving": {"mcp", "turn", "policy", "tools", "workspace", "vocabulary"},
-    "tools": {"web", "workspace", "config", "vocabulary"},
-    "web": {"config", "vocabulary"},
-    "workspace": {"vocabulary"},
-    "config": {"vocabulary"},
+    "web_server": {
+        "acp",
+        "rpc",
+        "config",
+        "vocabulary",
+    },
+    "acp": {
+        "session",
+        "store",
+        "turn",
+        "commands",
+        "search",
+        "files",
+        "rpc",
+        "config",
+        "vocabulary",
+    },
+    "session": {
+        "store",
+        "project",
+        "turn",
+        "policy",
+        "model",
+        "mcp",
+        "tools",
+        "commands",
+        "files",
+        "config",
+        "vocabulary",
+    },
+    "store": {
+        "config",
+        "vocabulary",
+    },
+    "project": {
+        "config",
+        "vocabulary",
+    },
+    "turn": {
+        "policy",
+        "model",
+        "tools",
+        "files",
+        "config",
+        "vocabulary",
+    },
+    "policy": {
+        "config",
+        "vocabulary",
+    },
+    "model": {
+        "config",
+        "vocabulary",
+    },
+    "mcp": {
+        "tools",
+        "commands",
+        "files",
+        "rpc",
+        "config",
+        "vocabulary",
+    },
+    "mcp.server": {
+        "turn",
+        "policy",
+        "mcp",
+        "tools",
+        "commands",
+        "files",
+        "rpc",
+        "vocabulary",
+    },
+    "tools": {
+        "web",
+        "commands",
+        "search",
+        "files",
+        "config",
+        "vocabulary",
+    },
+    "web": {
+        "config",
+        "vocabulary",
+    },
+    "commands": {
+        "files",
+        "vocabulary",
+    },
+    "search": {
+        "files",
+        "vocabulary",
+    },
+    "files": {
+        "vocabulary",
+    },
+    "rpc": {
+        "vocabulary",
+    },
+    "config": {
+        "vocabulary",
+    },
     "vocabulary": set(),
 }
 """Only what is used: a grant that nobody needs is a wall that is missing."""
 
 INNER = {
-    "acp.wire": ("acp", "serving", "cli"),
+    "acp.wire": ("acp", "web_server", "cli"),
     "model.wires": ("model",),
     "model.http": ("model",),
     "store.database": ("store", "cli"),
@@ -82,7 +171,7 @@ LIBRARIES = {
     "anyio": ("mcp",),
     "bs4": ("web.html",),
     "ddgs": ("web.search", "cli.doctor"),
-    "httpx2": ("model.http", "model.connections", "model.streaming", "config.network", "web", "mcp.using"),
+    "httpx2": ("model.http", "model.connections", "model.streaming", "config.network", "web", "mcp.client"),
     "idna": ("web.urls",),
     "jiter": ("turn.partial_call", "tools.arguments"),
     "markdownify": ("web.html",),
@@ -92,13 +181,13 @@ LIBRARIES = {
     "pydantic_core": ("mcp",),
     "prompt_toolkit": ("cli.chat",),
     "pypdf": ("web.pdf",),
-    "rapidfuzz": ("diff", "tools", "mcp.using"),
+    "rapidfuzz": ("diff", "tools", "mcp.client"),
     "segno": ("cli.web",),
     "tomlkit": ("config.edit",),
     "tree_sitter": ("policy.grammar",),
     "tree_sitter_bash": ("policy.grammar",),
-    "uvicorn": ("mcp.serving.http", "serving"),
-    "websockets": ("serving.connections",),
+    "uvicorn": ("mcp.server.http", "web_server"),
+    "websockets": ("web_server.connections",),
 }
 """Who may know which library; `msgspec` is everybody's."""
 
@@ -148,8 +237,8 @@ def room(module: str) -> str:
     first = module.partition(".")[0]
     if first in ("__main__", "cli"):
         return "cli"
-    if _belongs(module, "mcp.serving"):  # a face of Crow's like `acp`: it makes calls, where the rest brings tools
-        return "mcp.serving"
+    if _belongs(module, "mcp.server"):  # a face of Crow's like `acp`: it makes calls, where the rest brings tools
+        return "mcp.server"
     return "vocabulary" if first in VOCABULARY or first in ("", "__init__") else first
 
 
@@ -256,13 +345,13 @@ def test_nobody_imports_through_a_wall():
         ("turn.planted", "from crow.session.session import Session"),
         ("model.planted", "if TYPE_CHECKING:\n    from crow.turn.loop import run_turn"),
         ("tools.planted", "from crow.policy.rule_policy import RulePolicy"),
-        ("workspace.planted", "import crow.config.home"),
+        ("files.planted", "import crow.config.home"),
         ("messages", "from crow import model"),
         ("session.planted", "from crow.model.http import Http"),
         ("turn.planted", "def turn():\n    from crow.tools.base import Tool"),
         ("session.planted", "from crow.acp.wire import TextContent"),
         ("session.planted", "from crow.turn.context import TurnContext"),
-        ("mcp.using.planted", "from crow.turn.call import Call"),
+        ("mcp.client.planted", "from crow.turn.call import Call"),
         ("tools.planted", "from ..acp import wire"),
         ("tools.planted", "import pydantic"),
         ("acp.planted", "from acp.schema import TextContentBlock"),
@@ -272,7 +361,7 @@ def test_nobody_imports_through_a_wall():
         ("session.open", "from crow.model import wires"),
         ("session.trust", "from crow.turn import context"),
         ("policy.planted", "from crow.turn.subagent import run as more"),
-        ("workspace.planted", "import mcp"),
+        ("search.planted", "import mcp"),
         ("turn.planted", "import mcp.types"),
         ("policy.planted", "import httpx2"),
         ("model.planted", "from httpx2 import AsyncClient"),
@@ -324,7 +413,7 @@ def test_every_reason_for_a_late_import_is_still_one():
 # --- what is loaded when
 
 HEAVY = {
-    *("uvicorn", "websockets", "crow.serving"),
+    *("uvicorn", "websockets", "crow.web_server"),
     *("httpx2", "httpcore", "httpcore2", "httpx", "anyio", "h11", "h2", "truststore", "certifi", "idna"),
     *("pydantic", "acp", "mcp", "starlette", "sqlite3", "email", "http.client", "urllib.request", "xml"),
     *("argparse", "logging.handlers", "multiprocessing", "unittest", "ctypes", "importlib.metadata", "zipfile"),
@@ -340,10 +429,10 @@ FIRST_ROOMS = {
     "config",
     "errors",
     "descriptors",
-    "lines",
     "messages",
     "model",
     "paths",
+    "rpc",
     "session",
     "threads",
     "timeouts",
@@ -353,7 +442,7 @@ FIRST_ROOMS = {
 
 STAGES = """
 import sys
-from crow.acp import connection, jsonrpc
+from crow.rpc import connection, jsonrpc
 
 at, seen = sys.argv[1], {}
 write = jsonrpc.write_result

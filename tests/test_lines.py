@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crow.lines import LONGEST_LINE, LineReader, LineStream, Writer
+from crow.rpc.lines import LONGEST_LINE, LineReader, LineStream, Writer
 from tests.support.patience import DEADLINE
 
 LINES = "one\r\n\n  \ntwö 🐦\nthree".encode()

@@ -14,12 +14,12 @@ from types import ModuleType
 import pytest
 
 from crow import __version__
-from crow.serving.built_files import find_built_files
+from crow.web_server.built_files import find_built_files
 from tests.support.page_build import ROOT, build_hook, is_built
 
 FIRST_LOAD = 40_000
 """Bytes of script, compressed, that are fetched before anything is drawn."""
-BUILT = "src/crow/serving/built"
+BUILT = "src/crow/web_server/built"
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_the_wheel_carries_the_built_page(packages: Path) -> None:
     [wheel] = packages.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for name in json.loads((ROOT / BUILT / "manifest.json").read_text())["files"]:
-        assert f"crow/serving/built/{name}" in names
-    assert "crow/serving/built/manifest.json" in names
+        assert f"crow/web_server/built/{name}" in names
+    assert "crow/web_server/built/manifest.json" in names
 
 
 def test_the_sdist_carries_the_built_page_its_sources_and_the_hook(packages: Path, tmp_path: Path) -> None:

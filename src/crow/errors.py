@@ -32,9 +32,9 @@ CrowError                      a sentence for a person, and what to do about it
 TurnCancelled                  no error: the person answered a question by ending the turn
 
 What only one file raises and its neighbours catch lives there: `SupervisorKilled` (a WorkspaceError, in
-workspace/processes.py), `AgentGone` and `AgentFailed` (acp/client.py), `NoSession` (cli/sessions.py), `BadArguments`
-(tools/base.py), `ServerFailed`, `LoginNeeded` and `SchemaUnfit` (mcp/using). The protocol's
-errors, `RpcError` and its kind, are in acp/jsonrpc.py: no other room knows of them.
+commands/processes.py), `AgentGone` and `AgentFailed` (acp/client.py), `NoSession` (cli/sessions.py), `BadArguments`
+(tools/base.py), `ServerFailed`, `LoginNeeded` and `SchemaUnfit` (mcp/client). The protocol's
+errors, `RpcError` and its kind, are in rpc/jsonrpc.py: no other room knows of them.
 """
 
 from typing import Required, TypedDict, Unpack

@@ -18,16 +18,16 @@ import pytest
 
 from crow.acp import attach_socket, wire
 from crow.acp.attach_socket import AttachSocket
-from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.owner_link import _connected
 from crow.acp.ownership import OnInitialize
 from crow.cli import doctor_store
 from crow.cli.doctor_store import check_attaching
+from crow.commands import supervisor
+from crow.commands.processes import MARK, ForkServer, is_command
+from crow.rpc.connection import Connection, PendingRequest, Route
 from crow.store import owners as owners_module
 from crow.store.owners import LONGEST_PATH, Owner, socket_of, socket_path, sweep
 from crow.timeouts import timeout
-from crow.workspace import supervisor
-from crow.workspace.processes import MARK, ForkServer, is_command
 from tests.support.patience import DEADLINE, eventually
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
@@ -185,7 +185,7 @@ def test_all_below_a_fork_server_is_a_command(tmp_path, monkeypatch, program, ol
 
 def test_what_a_crow_itself_comes_from_does_not_count(tmp_path):
     """A Crow that another Crow's command runs is no fork server of that command."""
-    sees = "import os, sys; from crow.workspace.processes import is_command; print(is_command(int(sys.argv[1])))"
+    sees = "import os, sys; from crow.commands.processes import is_command; print(is_command(int(sys.argv[1])))"
     neighbour = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={MARK: "0123"})
     try:
         for mark, expected in (("0123", "False"), ("4567", "True"), ("", "True")):

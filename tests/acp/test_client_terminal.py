@@ -17,21 +17,21 @@ import pytest
 
 from crow.acp import terminal as client_terminal
 from crow.acp import terminal_check, translate, wire
-from crow.acp.connection import Connection, PendingRequest, Route
-from crow.acp.jsonrpc import RpcError
 from crow.acp.terminal import ClientCommands, TerminalNotOpened
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
+from crow.commands.base import TerminalExit
+from crow.commands.processes import ForkServer
+from crow.commands.terminal import LocalCommands
+from crow.commands.terminals import Terminals
 from crow.errors import WorkspaceError
 from crow.events import CallProgressed, CallSettled, Event, Notice
+from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall
 from crow.results import HiddenOutput, TerminalBlock, TextBlock, ToolResult
+from crow.rpc.connection import Connection, PendingRequest, Route
+from crow.rpc.jsonrpc import RpcError
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.terminal import RunCommand
-from crow.workspace.base import TerminalExit
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.processes import ForkServer
-from crow.workspace.terminal import LocalCommands
-from crow.workspace.terminals import Terminals
 from tests.support.patience import DEADLINE
 from tests.support.recording import RecordingJournal
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from crow.workspace.atomic import temporary_name
+from crow.files.atomic import temporary_name
 from tests.support.editor import Editor, Pending, chose
 from tests.support.fold import ReadTracker
 from tests.support.new_files import watched

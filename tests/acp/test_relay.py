@@ -17,12 +17,12 @@ import pytest
 
 from crow.acp import attach_socket, owner_link, owner_links, relay, wire
 from crow.acp.attach_socket import AttachSocket
-from crow.acp.connection import Connection, PendingRequest, Route
-from crow.acp.jsonrpc import RELEASED, RpcError
 from crow.acp.ownership import OnInitialize
 from crow.acp.relay import Relay
 from crow.errors import SessionElsewhere, SessionUnknown
-from crow.lines import LONGEST_LINE
+from crow.rpc.connection import Connection, PendingRequest, Route
+from crow.rpc.jsonrpc import RELEASED, RpcError
+from crow.rpc.lines import LONGEST_LINE
 from crow.session.faces.after_takeover import Seen
 from crow.timeouts import timeout
 from tests.support.patience import DEADLINE

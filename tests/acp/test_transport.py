@@ -5,10 +5,10 @@ import socket
 
 import pytest
 
-from crow.acp import jsonrpc
 from crow.acp.agent import Agent, LazyHost
-from crow.acp.connection import Connection, Route
-from crow.acp.jsonrpc import Response
+from crow.rpc import jsonrpc
+from crow.rpc.connection import Connection, Route
+from crow.rpc.jsonrpc import Response
 
 
 @pytest.mark.rule("R79", "R1")

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from tests.browser.page import Visit, crow_web, expect, in_browser
-from tests.serving.test_home import SIDE_BY_SIDE, editing
 from tests.support.editor import SILENCE
+from tests.web_server.test_home import SIDE_BY_SIDE, editing
 
 
 def test_a_turn_of_an_editor_is_seen_answered_and_outlives_the_editor(tmp_path: Path) -> None:

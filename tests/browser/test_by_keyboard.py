@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.async_api import Dialog, Route
 
-from crow.serving.built_files import find_built_files
+from crow.web_server.built_files import find_built_files
 from tests.browser.by_keyboard import Keys, sites
 from tests.browser.page import AGE_WHAT_WAITS, PHONE, Visit, crow_web, expect, in_browser, restarted, until
 from tests.mcp.guests import asking, configured

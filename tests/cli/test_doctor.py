@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from crow.serving.built_files import find_built_files
+from crow.web_server.built_files import find_built_files
 from tests.config.support import ModelServer, Terminal, crow, write_config
 from tests.support.scripts import allowing
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, UnsetType
 
-from crow.mcp.using.changes import (
+from crow.mcp.client.changes import (
     LARGEST_DIFF,
     PastChange,
     PastChanges,

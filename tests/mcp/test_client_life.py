@@ -9,8 +9,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
-from crow.mcp.using.message_guard import BURST, PART, THROWN_AWAY, MessageGuard, UnaskedPace
-from crow.mcp.using.server_errors import ServerFailed
+from crow.mcp.client.message_guard import BURST, PART, THROWN_AWAY, MessageGuard, UnaskedPace
+from crow.mcp.client.server_errors import ServerFailed
 from tests.mcp.guests import (
     PATIENT,
     are_gone,

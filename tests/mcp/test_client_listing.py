@@ -1,6 +1,6 @@
 """What a server lists, however long, odd or often: the usable part is used, and the person is told once."""
 
-from crow.mcp.using.inventory import LONGEST_PAUSE, SHORTEST_PAUSE, Pauses
+from crow.mcp.client.inventory import LONGEST_PAUSE, SHORTEST_PAUSE, Pauses
 from tests.mcp.guests import calling, editing, notice_about, odd, offered, one_call, shown, told_model
 from tests.mcp.test_client_results import highest_memory
 from tests.support.scripts import DONE

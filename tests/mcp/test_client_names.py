@@ -1,6 +1,6 @@
 """Servers whose names look the same to a model: they share neither tools, nor rules, nor what was allowed."""
 
-from crow.mcp.using.configured import server_names, tool_name
+from crow.mcp.client.configured import server_names, tool_name
 from tests.mcp.guests import PATIENT, bad, calling, configured, editing, notice_about, offered
 from tests.support.editor import chose
 

@@ -6,10 +6,10 @@ import pytest
 from mcp_types import Tool
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.configured import Origin, tool_name
-from crow.mcp.using.forms import validated_form
-from crow.mcp.using.program import environment_for
-from crow.mcp.using.tool import resources_digest, tool_digest
+from crow.mcp.client.configured import Origin, tool_name
+from crow.mcp.client.forms import validated_form
+from crow.mcp.client.program import environment_for
+from crow.mcp.client.tool import resources_digest, tool_digest
 from crow.messages import ToolSpec
 from crow.session.servers import configured_servers
 from tests.mcp.guests import bad, editing, offered

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult, TextContent
 
-from crow.mcp.using.content import result_of
+from crow.mcp.client.content import result_of
 from crow.results import TextBlock
 from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose

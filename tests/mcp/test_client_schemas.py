@@ -7,7 +7,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from crow.mcp.using.schemas import CONTAINS_ITSELF, LARGEST, NOT_SHOWN, SchemaUnfit, fit_for_models, with_real_names
+from crow.mcp.client.schemas import CONTAINS_ITSELF, LARGEST, NOT_SHOWN, SchemaUnfit, fit_for_models, with_real_names
 from tests.mcp.guests import calling, editing, odd, shown
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from crow.actions import Filled, Form, Link
+from crow.commands.processes import ForkServer
 from crow.config.settings import Limits, McpServerSettings
 from crow.events import Notice
-from crow.mcp.using import startup
-from crow.mcp.using.configured import ConfiguredServer, Origin
-from crow.mcp.using.connection import ServerConnection, State
-from crow.mcp.using.opening import ConnectionContext
-from crow.workspace.processes import ForkServer
+from crow.mcp.client import startup
+from crow.mcp.client.configured import ConfiguredServer, Origin
+from crow.mcp.client.connection import ServerConnection, State
+from crow.mcp.client.opening import ConnectionContext
 from tests.mcp.guests import (
     are_gone,
     bad,

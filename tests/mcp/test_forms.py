@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.forms import LONGEST_LABEL, can_be_opened, validated_form, words
+from crow.mcp.client.forms import LONGEST_LABEL, can_be_opened, validated_form, words
 
 
 def form(**field: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.raw_messages import is_costly, shortened
-from crow.mcp.using.remote import _in_bounds
+from crow.mcp.client.raw_messages import is_costly, shortened
+from crow.mcp.client.remote import _in_bounds
 
 MANY = 30_000
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.serving.clients import ServerOptions
-from crow.mcp.serving.server import CrowServer
+from crow.mcp.server.clients import ServerOptions
+from crow.mcp.server.server import CrowServer
 from mcp import Client
 from tests.mcp.hosts import done, edit, refused, text_of
 

@@ -149,7 +149,7 @@ def test_over_http_commands_end_with_a_client_that_asks_for_nothing_any_more(fol
             await asyncio.to_thread(lambda: eventually(lambda: not alive(gone)))
             assert alive(kept) == kept
 
-    program = crow_with("crow.mcp.serving.http", IDLE_TIMEOUT=0.5)
+    program = crow_with("crow.mcp.server.http", IDLE_TIMEOUT=0.5)
     with serving_http(folder, "--terminal", program=program) as server:
         asyncio.run(go_silent_beside_another(server))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.serving.stdio import refusal
+from crow.mcp.server.stdio import refusal
 from tests.mcp.hosts import RawServer
 from tests.support.patience import DEADLINE
 

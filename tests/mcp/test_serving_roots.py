@@ -257,7 +257,7 @@ def test_a_server_that_was_started_in_a_folder_that_is_gone_says_so_and_has_the_
 
 def test_a_host_that_never_names_its_folders_opens_none_and_holds_up_nothing(project: Path):
     """Each call is answered with what is wrong. Those that wait together are, together; the web needs no folder."""
-    program = crow_with("crow.mcp.serving.clients", ROOTS_TIMEOUT=1.0)
+    program = crow_with("crow.mcp.server.clients", ROOTS_TIMEOUT=1.0)
     with small_web() as address:
         server = RawServer(project, program=program, config=web_config(address))
         server.begin(roots={})

@@ -1,6 +1,6 @@
 """The file of what a server writes to standard error: its end is there, and it does not grow for ever."""
 
-from crow.mcp.using.program import KEPT, StderrLog
+from crow.mcp.client.program import KEPT, StderrLog
 
 
 def test_the_last_megabyte_is_always_there(tmp_path):

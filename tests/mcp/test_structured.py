@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from crow.mcp.using.content import unsaid
+from crow.mcp.client.content import unsaid
 
 LOAVES = {"loaves": 2, "kinds": ["rye"]}
 

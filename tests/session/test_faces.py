@@ -16,6 +16,7 @@ import pytest
 from crow.acp import translate, wire
 from crow.acp.sink import UpdateSink
 from crow.actions import Answer, Filled, Form, PermissionAnswer, PermissionQuestion, Person, Question
+from crow.commands.base import TerminalOutput
 from crow.events import (
     CallDescribed,
     CallOpened,
@@ -41,6 +42,7 @@ from crow.events import (
     TurnStarted,
     UserSaid,
 )
+from crow.files.local import LocalWorkspace
 from crow.messages import StopReason
 from crow.results import DiffBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
 from crow.session.faces import commands, feed
@@ -51,8 +53,6 @@ from crow.session.journal import MOST_KEPT, SessionJournal
 from crow.session.persistence import StoredArchive
 from crow.session.running_turn import Turns
 from crow.store.store import open_store
-from crow.workspace.base import TerminalOutput
-from crow.workspace.local import LocalWorkspace
 from tests.support.fold import ReadTracker
 
 SEEDS = int(os.environ.get("CROW_FACES_SEEDS", "25"))

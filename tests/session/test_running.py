@@ -29,6 +29,7 @@ from crow.events import (
     TurnStarted,
     UserSaid,
 )
+from crow.files.base import Workspace
 from crow.messages import StopReason, ToolCall, ToolSpec
 from crow.model.scripted import Call, Finish, ScriptedReply, reply
 from crow.policy.rule_policy import RulePolicy
@@ -38,7 +39,6 @@ from crow.session.running_turn import RunningTurn
 from crow.store.base import Mark
 from crow.tools.base import Action
 from crow.turn.loop import run_turn, skip_turn
-from crow.workspace.base import Workspace
 from tests.support import histories
 from tests.support.recording import RecordingSink
 from tests.support.work import counted

@@ -29,6 +29,7 @@ from crow.events import (
     TurnStarted,
     UserSaid,
 )
+from crow.files.base import Workspace
 from crow.messages import Message, StopReason, Text, ToolCall, UserMessage
 from crow.model.scripted import Call, Finish, ScriptedModel, ScriptedReply, reply
 from crow.policy.rule_policy import RulePolicy
@@ -41,7 +42,6 @@ from crow.turn.history import History
 from crow.turn.loop import run_turn, skip_turn
 from crow.turn.prompt import take_steering
 from crow.turn.steering import Steered as AcceptedMessage
-from crow.workspace.base import Workspace
 from tests.session.test_faces import Pipe, Stage, face
 from tests.session.test_running import Job, SlowLog, Working, steps
 from tests.support import histories

@@ -25,6 +25,8 @@ from crow.events import (
     TurnUndone,
     UserSaid,
 )
+from crow.files.base import Workspace
+from crow.files.local import LocalWorkspace
 from crow.messages import StopReason, Text
 from crow.results import DiffBlock, ToolKind, ToolResult
 from crow.session import persistence
@@ -33,8 +35,6 @@ from crow.session.persistence import RecentChanges
 from crow.session.undo import NOTHING, PastTurn, last_turn, undo_last_turn
 from crow.store.base import EventLog
 from crow.tools.file_changes import digest_of
-from crow.workspace.base import Workspace
-from crow.workspace.local import LocalWorkspace
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
 from tests.support.file_cases import CASES
 from tests.support.patience import DEADLINE

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from crow.acp import wire
-from crow.acp.connection import Connection, PendingRequest, Route
-from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.workspace import ClientWorkspace
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.text import CRLF, with_line_ends, with_line_feeds
+from crow.files.local import LocalWorkspace
+from crow.files.text import CRLF, with_line_ends, with_line_feeds
+from crow.rpc.connection import Connection, PendingRequest, Route
+from crow.rpc.jsonrpc import ErrorCode, RpcError
 
 
 class RawEditor:

@@ -39,7 +39,7 @@ def crow_with_page(folder: Path, changes: str = "") -> list[str]:
         for name, text in FILES.items():
             (built / name).write_text(text)
     code = (
-        "import pathlib, sys, crow.serving.built_files as files\n"
+        "import pathlib, sys, crow.web_server.built_files as files\n"
         f"files.built_folder = lambda: pathlib.Path({str(built)!r})\n"
         f"{changes}\n"
         "from crow.__main__ import main\nsys.exit(main())\n"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from crow.acp.jsonrpc import RpcError
+from crow.rpc.jsonrpc import RpcError
 from tests.support import buffers
 from tests.support.editor import Editor, ErrorAnswer, Json, ProtocolBroken
 from tests.support.terminals import Terminals

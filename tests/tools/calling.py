@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from crow.events import Journal
+from crow.files.base import Workspace
 from crow.messages import ToolCall
 from crow.results import ToolResult
 from crow.tools.base import Action
@@ -12,7 +13,6 @@ from crow.tools.edit import Edit
 from crow.tools.read import Read
 from crow.tools.read_lines import ReadTracker
 from crow.tools.write import Write
-from crow.workspace.base import Workspace
 from tests.support.recording import RecordingJournal
 
 

@@ -8,11 +8,11 @@ from typing import TypeVar
 import pytest
 
 from crow.errors import WorkspaceError
+from crow.files.local import LocalWorkspace
 from crow.results import DiffBlock, Location, ToolKind
 from crow.tools.base import BadArguments
 from crow.tools.edit import Edit
 from crow.tools.read_lines import ReadTracker
-from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingJournal
 from tests.tools.calling import Hand
 

@@ -10,12 +10,12 @@ import pytest
 
 from crow.actions import Deed
 from crow.errors import WorkspaceError
+from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall
 from crow.results import Location, TextBlock, ToolKind, ToolResult
+from crow.search.search import Limits, Searcher
 from crow.tools.base import BadArguments
 from crow.tools.find import Find, FindAction, split_folder
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.search import Limits, Searcher
 from tests.support.recording import RecordingJournal
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crow.errors import WorkspaceError
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.resolved_path import PinnedFile
+from crow.files.local import LocalWorkspace
+from crow.files.resolved_path import PinnedFile
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
 from tests.support.recording import RecordingJournal
 from tests.tools.calling import Hand

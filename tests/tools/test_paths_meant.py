@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall
 from crow.tools.base import BadArguments
 from crow.tools.edit import Edit
@@ -16,7 +17,6 @@ from crow.tools.paths_meant import path_meant, path_to_write
 from crow.tools.read import Read
 from crow.tools.read_lines import ReadTracker
 from crow.tools.write import Write
-from crow.workspace.local import LocalWorkspace
 
 Result = TypeVar("Result")
 

@@ -23,14 +23,20 @@ import msgspec
 import pytest
 
 from crow.acp import wire
-from crow.acp.connection import PendingRequest
-from crow.mcp.serving.calling import OpenFolders, serve_call
-from crow.mcp.serving.file_editor import FileEditor
-from crow.mcp.serving.workspace import PastEdits, ServedWorkspace
+from crow.files import local, resolved_path
+from crow.files.base import Workspace
+from crow.files.local import LocalWorkspace
+from crow.files.resolved_path import ResolvedPath
+from crow.mcp.server.calling import OpenFolders, serve_call
+from crow.mcp.server.file_editor import FileEditor
+from crow.mcp.server.workspace import PastEdits, ServedWorkspace
 from crow.messages import ToolCall
 from crow.policy.base import Allow
 from crow.policy.rule_policy import RulePolicy, judge_in
 from crow.results import ToolResult
+from crow.rpc.connection import PendingRequest
+from crow.search import listing, search
+from crow.search.search import Searcher
 from crow.tools.base import Tool
 from crow.tools.edit import Edit
 from crow.tools.find import Find
@@ -38,14 +44,9 @@ from crow.tools.read import Read
 from crow.tools.read_lines import ReadTracker
 from crow.tools.search import Search
 from crow.tools.write import Write
-from crow.workspace import listing, local, resolved_path, search
-from crow.workspace.base import Workspace
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.search import Searcher
+from tests.search.test_search import RIPGREP
 from tests.session.test_undo import Talk
 from tests.support.buffers import RawEditor, connected
-from tests.workspace.test_search import RIPGREP
 
 ROUNDS = int(os.environ.get("CROW_RACES", "6"))
 SEED = os.environ.get("CROW_RACES_SEED", "1")

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from crow.errors import WorkspaceError
+from crow.files.local import LocalWorkspace
+from crow.files.text import Line
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolResult
 from crow.tools.read import MOST_LINES, Read, image_type, number_lines
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.text import Line
 from tests.support.recording import RecordingJournal
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from crow.actions import Deed
 from crow.errors import WorkspaceError
+from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall
 from crow.results import HiddenOutput, Location, TextBlock, ToolKind, ToolResult
+from crow.search.search import Limits, Searcher
+from crow.search.search_matches import Line
 from crow.tools.base import BadArguments
 from crow.tools.search import LONGEST_LINE, MOST_BYTES, Search, SearchAction, around_match
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.search import Limits, Searcher
-from crow.workspace.search_matches import Line
 from tests.support.folders import open_to_others
 from tests.support.recording import RecordingJournal
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_searched_is_said_in_words(project, arguments, said):
 
 AS_SOMEONE_ELSE = """
 import asyncio, os, sys
-from crow.workspace.search import Query, Searcher
+from crow.search.search import Query, Searcher
 os.setgid(65534); os.setuid(65534)
 for path in sys.argv[1:]:
     try:

@@ -8,18 +8,18 @@ import msgspec
 import pytest
 
 from crow.acp import wire
-from crow.acp.connection import PendingRequest
-from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import LARGEST_SENT, ClientWorkspace
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import ToolCall
 from crow.results import ToolResult
+from crow.rpc.connection import PendingRequest
+from crow.rpc.jsonrpc import RpcError
+from crow.search import search_matches
+from crow.search.search import Limits, Searcher
 from crow.tools.search import Search
-from crow.workspace import search_matches
-from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.search import Limits, Searcher
+from tests.search.test_search import BOTH
 from tests.support.buffers import RawEditor, Zed, connected
 from tests.support.recording import RecordingJournal
-from tests.workspace.test_search import BOTH
 
 
 @pytest.fixture(params=BOTH)

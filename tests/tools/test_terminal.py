@@ -11,17 +11,17 @@ import msgspec
 import pytest
 
 from crow.actions import Deed
+from crow.commands.processes import ForkServer, marked
+from crow.commands.terminal import LocalCommands, LocalTerminal
+from crow.commands.terminals import Terminals
 from crow.errors import WorkspaceError
 from crow.events import BackgroundEnded, CallProgressed, Event, OutputGrew
+from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import BadArguments
 from crow.tools.terminal import CommandAction, RunCommand, command_title
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.processes import ForkServer, marked
-from crow.workspace.terminal import LocalCommands, LocalTerminal
-from crow.workspace.terminals import Terminals
 from tests.support.patience import DEADLINE
 from tests.support.recording import RecordingJournal
 
@@ -425,7 +425,7 @@ def test_background_commands_end_with_the_session(tmp_path):
 
 
 def test_there_is_an_end_to_background_commands(tmp_path, monkeypatch):
-    monkeypatch.setattr("crow.workspace.terminals.MOST_IN_BACKGROUND", 1)
+    monkeypatch.setattr("crow.commands.terminals.MOST_IN_BACKGROUND", 1)
 
     async def story(session: Session) -> None:
         await session.run("exec sleep 1000", background=True)

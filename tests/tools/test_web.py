@@ -10,12 +10,12 @@ import pytest
 from crow.actions import Deed
 from crow.config.settings import WebSettings
 from crow.errors import WebError
+from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall
 from crow.results import ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.base import BadArguments
 from crow.tools.web import PAGE, FetchAction, HostVerdict, Redirects, WebFetch, WebSearch, WebSearchAction
 from crow.web.urls import read_url
-from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingJournal
 from tests.support.website import Website, answer, redirect
 from tests.web.test_page_content import PICTURE

@@ -7,6 +7,7 @@ from typing import Any
 from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import Limits
 from crow.events import Event, SentText, TurnEnded, TurnIds, TurnStarted
+from crow.files.local import LocalWorkspace
 from crow.messages import StopReason
 from crow.model.base import Model, ModelInfo
 from crow.model.scripted import ScriptedModel, ScriptedReply
@@ -22,7 +23,6 @@ from crow.turn.context import TurnContext
 from crow.turn.history import History
 from crow.turn.loop import run_turn
 from crow.turn.requests import LiveSettings, Requests
-from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingSink
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from crow.actions import Deed
 from crow.events import CallSettled, Journal
+from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.model.scripted import Call, reply
 from crow.results import ToolKind, ToolResult
 from crow.timeouts import timeout
 from crow.tools.base import Action, Tool
 from crow.turn.call_batch import MOST_AT_ONCE
-from crow.workspace.base import Workspace
 from tests.support.patience import DEADLINE
 from tests.support.work import lines_run
 from tests.turn.talk import Talk

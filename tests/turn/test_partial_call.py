@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from crow.commands.base import Terminal
+from crow.commands.terminals import Terminals
 from crow.events import CallPreviewed, PlanChanged, PlanEntry
+from crow.files.base import Workspace
+from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.ask import Plan
@@ -16,9 +20,6 @@ from crow.tools.read_lines import ReadTracker
 from crow.tools.search import Search
 from crow.tools.terminal import RunCommand
 from crow.turn.partial_call import ENVELOPE, EVERY, MOST_TRIES, SMALL, PartialCall, last_piece
-from crow.workspace.base import Terminal, Workspace
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.terminals import Terminals
 
 
 class Writer:

@@ -1,3 +1,31 @@
 """The Agent Client Protocol, both sides of it: the agent that editors start, and the small client behind `crow run`,
 `crow chat` and `crow demo`. The only room that knows a wire type.
+
+Where is …?
+- what is answered to `initialize`, and which log-ins are offered: `agent.py`
+- where a token becomes an update: `sink.py` and `text_flow.py` (when it is sent, and what keeps messages apart),
+  `translate.py` (what is sent)
+- when a tool call is first shown, how long that is put off for its title, and what of it is told next:
+  `shown_calls.py`
+- which fields a message of the protocol has: `wire.py`
+- the methods and fields that are Crow's own (`_crow/…`, `_meta.crow`): `extensions.py` (the methods),
+  `wire_extensions.py` and `wire.py` (the fields), `crow_meta.py` (reads them) for authors of clients
+- how some changes of an edit are accepted and others refused: `client_person.py` (reads the answer),
+  `tools/file_changes.py` (makes the change smaller), `diff.py` (which change is which)
+- where a session is opened, loaded, copied, listed, closed, deleted: `sessions.py` (the methods of one connection),
+  `host.py` (the sessions of the process), `session_opening.py` (opens one)
+- how the person is asked in a client, and which answer is a yes: `client_person.py`
+- whether the editor's files and terminal are used: `capabilities.py` (decides), `workspace.py` (files), `terminal.py`
+  (terminals), `terminal_check.py` (whether its terminal can be trusted)
+- how other processes reach a session that lives here, and who may: `attach_socket.py` (who may connect),
+  `session/faces/face.py` (the code), `session/faces/faces.py` (who is trusted, and shown codes)
+- what becomes of a session when its process ends: `ownership.py` (hands it over), `relay.py` (those who were attached
+  go on), `session/faces/after_takeover.py` (what they have missed)
+- how a session is reached that lives in another process: `relay.py` (passes messages on), `owner_links.py` (finds
+  it), `owner_link.py` (connects to it), `relayed_session.py` (in which state it is), `relayed_fields.py` (what is
+  read of messages on their way)
+- what Crow's own programs tell each other in `_meta.crow`: `wire.py` (`ClientFacts`, `LoadFacts`, …: the fields),
+  `crow_meta.py` (reads and writes them)
+- what all living sessions do, in whichever process: `inbox.py`
+- whether a buffer that differs from the disk is unsaved work: `buffers.py`
 """

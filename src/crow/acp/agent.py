@@ -16,10 +16,10 @@ import msgspec
 
 from crow import __version__
 from crow.acp import crow_meta, wire
-from crow.acp.connection import Connection, PendingRequest, Route
-from crow.acp.jsonrpc import ErrorCode, RpcError, errors_as_answers, invalid_params
 from crow.config.discovery import HOW_TO_SET_UP
 from crow.errors import SetupNeeded
+from crow.rpc.connection import Connection, PendingRequest, Route
+from crow.rpc.jsonrpc import ErrorCode, RpcError, errors_as_answers, invalid_params
 from crow.session.models import SessionSetup, SetupReader
 
 if TYPE_CHECKING:

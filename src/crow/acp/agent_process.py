@@ -7,9 +7,9 @@ import signal
 import weakref
 from collections.abc import Mapping, Sequence
 
+from crow.commands.processes import signal_name
 from crow.errors import CrowError
 from crow.timeouts import timeout
-from crow.workspace.processes import signal_name
 
 GRACE = 2.0
 """Seconds an agent has to end by itself once its input is closed, and again after SIGTERM."""

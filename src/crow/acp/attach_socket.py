@@ -14,10 +14,11 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from crow import __version__
-from crow.acp import crow_meta, jsonrpc, wire
-from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp import crow_meta, wire
 from crow.acp.owner_link import peer_of
 from crow.acp.ownership import ServeAttached
+from crow.rpc import jsonrpc
+from crow.rpc.jsonrpc import ErrorCode, RpcError
 from crow.timeouts import timeout
 from crow.visible import one_line
 

@@ -7,10 +7,10 @@ whether it has noticed that the file changed. All of that is inferred here, and 
 
 import enum
 
+from crow.files.base import Document
+from crow.files.local import bytes_of
+from crow.files.text import CRLF, could_be_shown_as, count_line_ends
 from crow.visible import BYTE_ORDER_MARK
-from crow.workspace.base import Document
-from crow.workspace.local import bytes_of
-from crow.workspace.text import CRLF, could_be_shown_as, count_line_ends
 
 
 class BufferState(enum.Enum):

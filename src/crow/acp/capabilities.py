@@ -9,20 +9,21 @@ import msgspec
 
 from crow.acp import crow_meta, wire
 from crow.acp.client_person import ClientPerson
-from crow.acp.connection import Connection
 from crow.acp.sink import UpdateSink
 from crow.acp.terminal import ClientCommands
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.acp.workspace import ClientWorkspace
+from crow.commands.base import Commands
+from crow.commands.processes import ForkServer
+from crow.commands.terminal import LocalCommands, given_to_terminals, seen_by_commands
 from crow.config.settings import McpServerSettings
+from crow.files.base import Workspace
+from crow.files.local import LocalWorkspace
+from crow.files.output_folder import outputs_folder
+from crow.rpc.connection import Connection
 from crow.session.faces.face import ClientKnowledge, Face
 from crow.session.models import SessionSetup
 from crow.visible import one_line
-from crow.workspace.base import Commands, Workspace
-from crow.workspace.local import LocalWorkspace
-from crow.workspace.output_folder import outputs_folder
-from crow.workspace.processes import ForkServer
-from crow.workspace.terminal import LocalCommands, given_to_terminals, seen_by_commands
 
 LONGEST_NAME = 200
 NAMELESS = "another client"

@@ -20,8 +20,6 @@ import msgspec
 from crow import __version__
 from crow.acp import crow_meta
 from crow.acp.agent_process import AgentGone, AgentProcess
-from crow.acp.connection import Connection, ConnectionLost, PendingRequest, Route
-from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.wire import (
     PROTOCOL_VERSION,
     AnswerFacts,
@@ -62,6 +60,8 @@ from crow.acp.wire import (
     Wire,
 )
 from crow.errors import CrowError
+from crow.rpc.connection import Connection, ConnectionLost, PendingRequest, Route
+from crow.rpc.jsonrpc import ErrorCode, RpcError
 from crow.timeouts import timeout
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from crow.acp import crow_meta, translate, wire
-from crow.acp.connection import Connection, ConnectionLost
-from crow.acp.jsonrpc import RpcError
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
+from crow.rpc.connection import Connection, ConnectionLost
+from crow.rpc.jsonrpc import RpcError
 from crow.timeouts import timeout
 from crow.visible import one_line
 

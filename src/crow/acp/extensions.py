@@ -11,10 +11,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from crow.acp import translate, translate_session
-from crow.acp.connection import Connection
 from crow.acp.host import Host
 from crow.acp.inbox import Inbox
-from crow.acp.jsonrpc import RpcError, errors_as_answers, invalid_params
 from crow.acp.session_opening import Seat
 from crow.acp.wire import Empty
 from crow.acp.wire_extensions import (
@@ -43,13 +41,15 @@ from crow.acp.wire_extensions import (
     UndoRequest,
     UndoResponse,
 )
+from crow.commands.base import OwnTerminal
 from crow.paths import shown
 from crow.results import DiffBlock, DisplayBlock
+from crow.rpc.connection import Connection
+from crow.rpc.jsonrpc import RpcError, errors_as_answers, invalid_params
+from crow.search.project_files import ProjectFiles
 from crow.session.changes import changed_files, changes_of
 from crow.session.session import Session
 from crow.session.undo import preview_undo
-from crow.workspace.base import OwnTerminal
-from crow.workspace.project_files import ProjectFiles
 
 
 class Extensions:

@@ -20,6 +20,7 @@ from crow.acp.ownership import Ownership, ServeAttached, all_ended
 from crow.acp.session_folders import SessionFolders
 from crow.acp.session_opening import Loaded, OpeningClient, Seat, SessionOpener
 from crow.acp.unwatched import Unwatched
+from crow.commands.processes import ForkServer
 from crow.config.home import remove_temporaries, write_file
 from crow.disk import Disk
 from crow.errors import (
@@ -34,14 +35,13 @@ from crow.errors import (
     StoreSilent,
 )
 from crow.events import Notice, milliseconds_now
+from crow.files.atomic import remove_temporary
+from crow.files.output_folder import remove_left_behind
 from crow.session.faces.after_takeover import Seen
 from crow.session.session import Session
 from crow.store.base import SessionEntry
 from crow.store.store import open_store
 from crow.threads import start_thread
-from crow.workspace.atomic import remove_temporary
-from crow.workspace.output_folder import remove_left_behind
-from crow.workspace.processes import ForkServer
 
 if TYPE_CHECKING:
     from crow.acp.inbox import Inbox

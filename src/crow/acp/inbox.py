@@ -15,12 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from crow.acp import translate_session
-from crow.acp.connection import ConnectionLost
-from crow.acp.jsonrpc import Notification, Request, RpcError
 from crow.acp.owner_link import ASKING, NobodyListens, OwnerLink, connect
 from crow.acp.wire_extensions import InboxRequest, InboxRow, InboxRows
 from crow.errors import CrowError, SessionElsewhere, StorageFailed
 from crow.events import milliseconds_now
+from crow.rpc.connection import ConnectionLost
+from crow.rpc.jsonrpc import Notification, Request, RpcError
 from crow.session.session import Session
 from crow.store.base import ListSeen, Living, SessionEntry, SessionStore
 from crow.timeouts import timeout_at

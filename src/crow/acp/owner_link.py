@@ -17,10 +17,11 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from crow import __version__
-from crow.acp import crow_meta, jsonrpc, wire
-from crow.acp.connection import Connection, ConnectionLost
-from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
+from crow.acp import crow_meta, wire
 from crow.errors import CrowError, SessionElsewhere
+from crow.rpc import jsonrpc
+from crow.rpc.connection import Connection, ConnectionLost
+from crow.rpc.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
 from crow.store.base import Living
 from crow.store.owners import process_of
 from crow.timeouts import timeout_at

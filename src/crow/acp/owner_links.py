@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from crow.acp.connection import ConnectionLost
 from crow.acp.owner_link import TRY_AGAIN, LinkUser, NobodyListens, OwnerLink, connect, silent
 from crow.errors import SessionElsewhere
+from crow.rpc.connection import ConnectionLost
 
 ANSWER_TIMEOUT = 5.0
 """Seconds that an owner gets to answer `initialize`; also how long one that has just ended is looked after."""

@@ -15,9 +15,9 @@ from typing import Protocol
 import msgspec
 
 from crow.acp import wire
-from crow.acp.connection import Connection
-from crow.acp.jsonrpc import being_released
 from crow.errors import CrowError
+from crow.rpc.connection import Connection
+from crow.rpc.jsonrpc import being_released
 from crow.session.session import Session
 from crow.store.base import SessionStore
 from crow.threads import start_thread

@@ -16,15 +16,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from crow.acp import crow_meta, jsonrpc, wire
-from crow.acp.connection import ANSWERED, Answered, Connection, ConnectionLost, PendingRequest
-from crow.acp.jsonrpc import Notification, Request, Response, RpcError
+from crow.acp import crow_meta, wire
 from crow.acp.owner_link import NobodyListens, OwnerLink, silent
 from crow.acp.owner_links import OwnerLinks, SessionReleased
 from crow.acp.relayed_fields import call_in, session_in, state_in, takes_notices, with_session, withdrawn_in
 from crow.acp.relayed_session import AskedRequest, RelayedSession, State
 from crow.errors import CrowError, SessionElsewhere
-from crow.lines import FLOOD
+from crow.rpc import jsonrpc
+from crow.rpc.connection import ANSWERED, Answered, Connection, ConnectionLost, PendingRequest
+from crow.rpc.jsonrpc import Notification, Request, Response, RpcError
+from crow.rpc.lines import FLOOD
 from crow.session.faces.after_takeover import Seen
 from crow.session.faces.faces import proof_for
 

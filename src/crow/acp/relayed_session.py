@@ -10,12 +10,13 @@ from enum import Enum, auto
 
 import msgspec
 
-from crow.acp import crow_meta, jsonrpc, wire
-from crow.acp.connection import Connection, ConnectionLost
-from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
+from crow.acp import crow_meta, wire
 from crow.acp.owner_link import OwnerLink
 from crow.acp.owner_links import SessionReleased
 from crow.acp.relayed_fields import CallParams, StateParams
+from crow.rpc import jsonrpc
+from crow.rpc.connection import Connection, ConnectionLost
+from crow.rpc.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
 from crow.session.faces.after_takeover import Seen
 
 MOST_WAITING = 1000

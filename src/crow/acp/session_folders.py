@@ -7,10 +7,10 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from crow.acp import wire
-from crow.acp.jsonrpc import invalid_params
 from crow.disk import Disk
 from crow.errors import FileSystemSilent
-from crow.workspace.output_folder import outputs_folder, remove_outputs
+from crow.files.output_folder import outputs_folder, remove_outputs
+from crow.rpc.jsonrpc import invalid_params
 
 DISK_TIMEOUT = 10.0
 """Seconds that the file system of a session's folder gets when the session is opened."""

@@ -11,6 +11,7 @@ from crow.acp import wire
 from crow.acp.capabilities import Capabilities, SessionGround, given_servers
 from crow.acp.session_folders import SessionFolders
 from crow.acp.sink import UpdateSink
+from crow.commands.processes import ForkServer
 from crow.config.settings import FacesSettings
 from crow.errors import StorageFailed, StoreSilent
 from crow.events import CallOpened, Notice, SteeringLeftOver, milliseconds_now
@@ -23,7 +24,6 @@ from crow.session.persistence import Persistence, StoredArchive, deferred_persis
 from crow.session.recovery import recover
 from crow.session.session import Session
 from crow.store.base import EventLog, SessionEntry, SessionStore
-from crow.workspace.processes import ForkServer
 
 
 class Seat(NamedTuple):

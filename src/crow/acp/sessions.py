@@ -12,9 +12,7 @@ import msgspec
 
 from crow.acp import crow_meta, translate, translate_session, wire
 from crow.acp.capabilities import Capabilities
-from crow.acp.connection import ANSWERED, Answered, Connection, PendingRequest
 from crow.acp.host import Host
-from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.acp.ownership import all_ended
 from crow.acp.session_folders import absolute
 from crow.acp.session_opening import Loaded, OpeningClient, Seat
@@ -22,6 +20,8 @@ from crow.acp.web_home import web_home
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver
 from crow.messages import StopReason
+from crow.rpc.connection import ANSWERED, Answered, Connection, PendingRequest
+from crow.rpc.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.session.faces.after_takeover import Seen
 from crow.session.models import SessionSetup
 from crow.session.running_turn import RunningTurn

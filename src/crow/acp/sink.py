@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from crow import events
 from crow.acp import translate, translate_session, wire
-from crow.acp.connection import Connection
 from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.acp.text_flow import Paragraphs, TextPace
 from crow.events import milliseconds_now
+from crow.rpc.connection import Connection
 from crow.session.faces.face import ClientKnowledge
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark
 from crow.store.base import SessionEntry

@@ -14,16 +14,16 @@ from functools import partial
 from typing import Literal
 
 from crow.acp import wire
-from crow.acp.connection import BadAnswer, Connection, ConnectionLost
-from crow.acp.jsonrpc import ErrorCode, RpcError, reason_of
+from crow.commands import terminal_text as texts
+from crow.commands.base import TerminalExit, TerminalOutput
+from crow.commands.processes import MARK, end_marked
 from crow.disk import Disk
 from crow.errors import WorkspaceError
+from crow.files.resolved_path import refuse_link
+from crow.rpc.connection import BadAnswer, Connection, ConnectionLost
+from crow.rpc.jsonrpc import ErrorCode, RpcError, reason_of
 from crow.timeouts import timeout
 from crow.visible import one_line
-from crow.workspace import terminal_text as texts
-from crow.workspace.base import TerminalExit, TerminalOutput
-from crow.workspace.processes import MARK, end_marked
-from crow.workspace.resolved_path import refuse_link
 
 logger = logging.getLogger(__name__)
 

@@ -17,14 +17,14 @@ from collections.abc import Generator, Mapping
 import msgspec
 
 from crow.acp.terminal import ClientCommands, TerminalNotOpened
+from crow.commands.base import Terminal, TerminalExit
+from crow.commands.terminal import LocalCommands
 from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.disk import Disk
 from crow.errors import ConfigError
+from crow.files.output_folder import temporary_folder
+from crow.files.resolved_path import refuse_link
 from crow.timeouts import timeout
-from crow.workspace.base import Terminal, TerminalExit
-from crow.workspace.output_folder import temporary_folder
-from crow.workspace.resolved_path import refuse_link
-from crow.workspace.terminal import LocalCommands
 
 logger = logging.getLogger(__name__)
 

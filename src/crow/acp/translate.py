@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from crow import events
 from crow.acp import wire
-from crow.acp.jsonrpc import invalid_params
 from crow.actions import Form, Link, PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.messages import has_too_many_values
@@ -30,6 +29,7 @@ from crow.results import (
     TextBlock,
     ToolResult,
 )
+from crow.rpc.jsonrpc import invalid_params
 from crow.visible import call_title, fence, one_line, title_line, warning_about_change
 
 MANY_BLOCKS = 100

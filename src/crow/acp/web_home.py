@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Awaitable, Callable
 
+from crow.commands.processes import is_command
 from crow.disk import Disk
 from crow.errors import CrowError, SessionElsewhere
 from crow.session.models import SessionSetup
 from crow.store.web_owner import find_web
-from crow.workspace.processes import is_command
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from crow.lines import LONGEST_LINE
+from crow.rpc.lines import LONGEST_LINE
 
 PROTOCOL_VERSION = 1
 NARROWEST, WIDEST = 72, 240

@@ -15,16 +15,16 @@ import msgspec
 
 from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
-from crow.acp.connection import BadAnswer, Connection, ConnectionLost
-from crow.acp.jsonrpc import ErrorCode, RpcError, reason_of, says_no
 from crow.errors import ClientRefused, StaleFile, WorkspaceError
+from crow.files.base import Document
+from crow.files.local import LocalWorkspace, encode_like, off_loop_if_large
+from crow.files.resolved_path import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
+from crow.files.text import Excerpt, LineRange, excerpt_of
 from crow.paths import shown
+from crow.rpc.connection import BadAnswer, Connection, ConnectionLost
+from crow.rpc.jsonrpc import ErrorCode, RpcError, reason_of, says_no
 from crow.timeouts import timeout
 from crow.visible import BYTE_ORDER_MARK
-from crow.workspace.base import Document
-from crow.workspace.local import LocalWorkspace, encode_like, off_loop_if_large
-from crow.workspace.resolved_path import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
-from crow.workspace.text import Excerpt, LineRange, excerpt_of
 
 READ_TIMEOUT = 10
 """Seconds that an editor gets to hand over a file before the disk is read instead."""

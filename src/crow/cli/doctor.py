@@ -23,15 +23,15 @@ from crow.config.settings import Settings, WebSettings
 from crow.config.toml import nearest
 from crow.config.variables import KNOWN, mistakes
 from crow.errors import ConfigError, CrowError, WebError
-from crow.mcp.using.configured import server_names
+from crow.mcp.client.configured import server_names
 from crow.messages import SERVER_TOOL
-from crow.serving.built_files import MISSING, find_built_files
-from crow.serving.built_files import REMEDY as PAGE_REMEDY
 from crow.store.web_owner import find_web
 from crow.timeouts import timeout
 from crow.web.allowed_hosts import AllowedHosts, proxy_variable
 from crow.web.search import SearchService, choose
 from crow.web.urls import bracketed, read_url
+from crow.web_server.built_files import MISSING, find_built_files
+from crow.web_server.built_files import REMEDY as PAGE_REMEDY
 
 PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}
 MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}

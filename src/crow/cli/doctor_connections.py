@@ -24,13 +24,13 @@ from crow.config.settings import Limits, McpServerSettings, ProviderSettings, Se
 from crow.config.toml import toml_key, toml_string
 from crow.config.variables import variables_of
 from crow.errors import CrowError
-from crow.mcp.using.configured import ConfiguredServer, Origin, shown_name
+from crow.mcp.client.configured import ConfiguredServer, Origin, shown_name
 from crow.model.base import ModelInfo
 from crow.model.endpoint import find_endpoint
 from crow.visible import one_line
 
 if TYPE_CHECKING:
-    from crow.mcp.using.hub import ServerStatus
+    from crow.mcp.client.hub import ServerStatus
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -232,7 +232,7 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
     cause = one_line(server.cause or server.state, 500)
     if server.wants_login:
         return warn(f"{name}: {cause}", "It can be used after that.")
-    from crow.mcp.using.program import stderr_path
+    from crow.mcp.client.program import stderr_path
 
     place = "It is at" if settings.url else "It is started with"
     remedy = f"{server.remedy}\n" if server.remedy else ""
@@ -262,10 +262,10 @@ PATIENCE = 10.0
 
 
 async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
-    from crow.mcp.using.hub import Hub
-    from crow.mcp.using.opening import ConnectionContext
-    from crow.mcp.using.server_errors import silence_library
-    from crow.workspace.processes import ForkServer
+    from crow.commands.processes import ForkServer
+    from crow.mcp.client.hub import Hub
+    from crow.mcp.client.opening import ConnectionContext
+    from crow.mcp.client.server_errors import silence_library
 
     silence_library()
     patient = msgspec.structs.replace(limits, mcp_start=max(limits.mcp_start, PATIENCE))

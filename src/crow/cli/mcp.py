@@ -15,7 +15,7 @@ from crow.config.variables import MCP_TOKEN
 from crow.errors import CrowError
 
 if TYPE_CHECKING:
-    from crow.mcp.serving.server import CrowServer  # only for the types: `mcp` takes a second to import
+    from crow.mcp.server.server import CrowServer  # only for the types: `mcp` takes a second to import
 
 HINT = "crow mcp speaks the Model Context Protocol on standard input and output: other programs start it."
 SHORTEST_TOKEN = 16
@@ -122,7 +122,7 @@ def _serve_stdio(arguments: argparse.Namespace) -> int:
         return 1
     # Only now: whatever prints while it is imported can no longer reach the client.
     from crow.cli.mcp_server import run
-    from crow.mcp.serving.stdio import serve_stdio
+    from crow.mcp.server.stdio import serve_stdio
 
     async def serve(server: "CrowServer") -> None:
         try:
@@ -138,7 +138,7 @@ def _serve_http(arguments: argparse.Namespace) -> int:
 
     given = _given_token(arguments.token_file)
     from crow.cli.mcp_server import run
-    from crow.mcp.serving.http import address_of, listen, serve_http
+    from crow.mcp.server.http import address_of, listen, serve_http
 
     token = given or secrets.token_urlsafe(32)
     listener = listen(arguments.http)
@@ -179,7 +179,7 @@ def _checked(token: str, source: str) -> str:
 
 def _list_servers() -> int:
     from crow.cli.doctor_connections import shown_settings
-    from crow.mcp.using.configured import shown_name
+    from crow.mcp.client.configured import shown_name
 
     place = home(os.environ)
     servers = load_settings(place).mcp_servers
@@ -218,8 +218,8 @@ def _test_servers(name: str | None) -> int:
 
 
 def _log_out(name: str) -> int:
-    from crow.mcp.using.login import TokenStorage
-    from crow.mcp.using.server_errors import ServerFailed
+    from crow.mcp.client.login import TokenStorage
+    from crow.mcp.client.server_errors import ServerFailed
 
     folder = home(os.environ)
     url, name = _server(name, folder).url, _shown(name)
@@ -239,8 +239,8 @@ def _log_in(name: str) -> int:
     import asyncio
     import logging
 
-    from crow.mcp.using import login
-    from crow.mcp.using.server_errors import ServerFailed
+    from crow.mcp.client import login
+    from crow.mcp.client.server_errors import ServerFailed
 
     logging.disable()  # the library would log what is nobody else's business
     folder = home(os.environ)

@@ -12,21 +12,21 @@ from typing import Any
 
 from crow.actions import Deed
 from crow.cli.process import log_to_file, serve_until_shutdown
+from crow.commands.processes import ForkServer
+from crow.commands.terminal import LocalCommands, seen_by_commands
 from crow.config.home import home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
 from crow.config.variables import key_variables
-from crow.mcp.serving.calling import Judge
-from crow.mcp.serving.clients import CommandRunner, ServerOptions
-from crow.mcp.serving.file_editor import ADVICE
-from crow.mcp.serving.server import CrowServer
+from crow.files.output_folder import outputs_folder
+from crow.mcp.server.calling import Judge
+from crow.mcp.server.clients import CommandRunner, ServerOptions
+from crow.mcp.server.file_editor import ADVICE
+from crow.mcp.server.server import CrowServer
 from crow.policy.rule_policy import judge_in
 from crow.results import ToolKind
 from crow.threads import Pool
 from crow.tools.web import HostVerdict, JudgeHost, WebFetch, WebSearch
-from crow.workspace.output_folder import outputs_folder
-from crow.workspace.processes import ForkServer
-from crow.workspace.terminal import LocalCommands, seen_by_commands
 
 
 def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[Any, Any, None]]) -> int:

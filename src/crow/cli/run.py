@@ -16,7 +16,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 import msgspec
 
 from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
-from crow.acp.jsonrpc import ErrorCode
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
 from crow.cli.answer_keys import choices_of
 from crow.cli.interactive_client import (
@@ -48,6 +47,7 @@ from crow.cli.terminal import is_interactive, keyboard_of
 from crow.config.home import home
 from crow.config.load import parse_allowed
 from crow.errors import ConfigError, CrowError
+from crow.rpc.jsonrpc import ErrorCode
 from crow.store.base import SessionEntry
 from crow.visible import one_line, plain_title
 

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from crow.acp.wire import ContentBlock, EmbeddedResource, ResourceContents, ResourceLink
 from crow.errors import CrowError, WorkspaceError
+from crow.files.text import decode_text
 from crow.messages import media_type
 from crow.visible import one_line
-from crow.workspace.text import decode_text
 
 MOST_PIPED = 16 * 1024 * 1024
 PIPED = "standard input"

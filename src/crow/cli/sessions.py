@@ -20,11 +20,11 @@ from crow.config.home import home, is_there, write_new_file
 from crow.diff import common_beginning
 from crow.errors import CrowError, SessionUnknown
 from crow.events import Event
+from crow.files.output_folder import remove_outputs
 from crow.session.export import as_json, markdown, moment
 from crow.store.base import FILE_NAME, SessionEntry, SessionStore
 from crow.store.store import open_store
 from crow.visible import one_line
-from crow.workspace.output_folder import remove_outputs
 
 if TYPE_CHECKING:
     from crow.acp.wire import StatusFacts

@@ -15,9 +15,9 @@ from crow.errors import CrowError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from crow.serving.control import GivenLink
-    from crow.serving.tokens import StoredToken
     from crow.store.web_owner import RunningWeb
+    from crow.web_server.control import GivenLink
+    from crow.web_server.tokens import StoredToken
 
 Answer = TypeVar("Answer")
 
@@ -114,7 +114,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 async def _forget(folder: str, id: str) -> int:
-    from crow.serving.tokens import Tokens
+    from crow.web_server.tokens import Tokens
 
     tokens = Tokens(folder)
     chosen = _chosen(tokens.all, id)
@@ -130,7 +130,7 @@ async def _forget(folder: str, id: str) -> int:
 
 async def _beside(arguments: argparse.Namespace, folder: str) -> int:
     from crow.acp.owner_link import ask_owner
-    from crow.serving.control import Forget, GivenLink, GivenToken, KnownTokens
+    from crow.web_server.control import Forget, GivenLink, GivenToken, KnownTokens
 
     web = await _running(folder)
 
@@ -170,8 +170,8 @@ def _terminal_of(web: "RunningWeb") -> str:
 
 async def _running(folder: str) -> "RunningWeb":
     """The one that runs. It may be starting just now, or ending."""
+    from crow.commands.processes import is_command
     from crow.store.web_owner import find_web
-    from crow.workspace.processes import is_command
 
     end = time.monotonic() + START_TIMEOUT
     while (web := find_web(folder)) is None or not web.socket:
@@ -202,7 +202,7 @@ def _refuse_other_address(arguments: argparse.Namespace, web: "RunningWeb") -> N
 def show_link(given: "GivenLink", *, open_it: bool) -> None:
     """Prints the link; where there is no page, the sentence that says so."""
     if not given.has_page:
-        from crow.serving.built_files import MISSING, REMEDY
+        from crow.web_server.built_files import MISSING, REMEDY
 
         print(f"crow: {MISSING} {REMEDY}", file=sys.stderr)
         print(f"Clients with a token (crow web --token) are served at {web_socket_address(given.origin)}.", flush=True)

@@ -12,10 +12,10 @@ from crow.acp.agent import LazyHost
 from crow.cli.process import in_a_folder, log_to_file, serve_until_shutdown
 from crow.cli.web import DEFAULT_PORT, show_link
 from crow.errors import CrowError
-from crow.serving.app import ADDRESS, WebServer
-from crow.serving.built_files import find_built_files
-from crow.serving.tokens import Tokens
 from crow.store.web_owner import WebOwner
+from crow.web_server.app import ADDRESS, WebServer
+from crow.web_server.built_files import find_built_files
+from crow.web_server.tokens import Tokens
 
 
 def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:

@@ -1,6 +1,9 @@
-"""MCP in both directions: servers that we use, as tools (`using/`); our own tools, as a server (`serving/`).
+"""MCP in both directions: servers that we use, as tools (`client/`); our own tools, as a server (`server/`).
 
 The only room that knows the library for MCP, which is loaded when a session has servers, or for `crow mcp`.
 
 - `display`: how a diff crosses from one Crow to another.
+
+Where is …?
+- how a diff crosses from one Crow to another: `display.py`
 """

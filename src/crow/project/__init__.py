@@ -2,4 +2,14 @@
 
 Instructions (AGENTS.md) are always read, as text. Everything else that a project brings needs trust
 (`needs_trust.py`): it has no effect before the person trusts it (`trusted_sources.py`).
+
+Where is …?
+- what the model is told of itself and the project; where `AGENTS.md` is looked for and read: `prompt.py`
+- what a project brings, and how it is trusted: `needs_trust.py` (what it brings), `session/trust.py` (asks, and puts
+  it into effect), `trusted_sources.py` (remembers), `project_config.py` (which settings count)
+- which links are followed to commands and skills, and how much of them is read: `folder_files.py` (`OF_PROJECT`:
+  none, `OF_USER`: all)
+- how a custom command or a skill becomes a prompt: `commands_and_skills.py`
+- how new commands are noticed while nothing happens: `watching.py` (told by the kernel), `session/commands.py`
+  (`due`)
 """

@@ -13,6 +13,7 @@ from crow.config.home import write_new_file
 from crow.disk import Disk
 from crow.errors import CrowError
 from crow.events import CommandInfo, HistoryCleared, Sent, SentText, TurnIds
+from crow.files.base import Workspace
 from crow.paths import shown, spelled
 from crow.policy.base import Policy
 from crow.project.trusted_sources import Sources
@@ -28,7 +29,6 @@ from crow.turn.compaction import Waiting, compact
 from crow.turn.requests import ContextUse, ContextWindow
 from crow.turn.spending import in_words
 from crow.visible import one_line
-from crow.workspace.base import Workspace
 
 WRITE_AGENTS_MD = """\
 Look at this project and write its AGENTS.md, in the working directory: what an agent has to know to work here.

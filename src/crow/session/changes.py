@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 from crow import diff
 from crow.errors import WorkspaceError
 from crow.events import Before, TurnIds
+from crow.files.base import Workspace
 from crow.paths import shown
 from crow.results import DiffBlock
 from crow.session.persistence import Archive
 from crow.store.base import FormerFile
 from crow.tools.file_changes import off_loop_if_large
-from crow.workspace.base import Workspace
 
 
 class ChangedFile(NamedTuple):

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from crow.commands.processes import ForkServer
+from crow.commands.terminal import seen_by_commands
+from crow.commands.terminals import Terminals
 from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
 from crow.events import Notice, PromptTold, TurnIds, TurnStarted
-from crow.mcp.using.configured import ConfiguredServer
+from crow.files.output_folder import outputs_folder
+from crow.mcp.client.configured import ConfiguredServer
 from crow.policy.grants import Grants
 from crow.policy.rule_policy import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
@@ -43,13 +47,9 @@ from crow.turn.requests import ContextWindow, LiveSettings, Requests, has_small_
 from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import PATIENCE, Wait
-from crow.workspace.output_folder import outputs_folder
-from crow.workspace.processes import ForkServer
-from crow.workspace.terminal import seen_by_commands
-from crow.workspace.terminals import Terminals
 
 if TYPE_CHECKING:
-    from crow.mcp.using.hub import Hub
+    from crow.mcp.client.hub import Hub
 
 SERVER_PATIENCE = 0.1
 """How long a prompt waits for a model's server to tell what it is, of the time after which waits are named: half a
@@ -291,8 +291,8 @@ class _Assembly:
         return Servers(wanted, self._hub, self._journal, self._waiting)
 
     def _hub(self) -> "Hub":
-        from crow.mcp.using.hub import Hub
-        from crow.mcp.using.opening import ConnectionContext  # the library behind it is loaded for servers only
+        from crow.mcp.client.hub import Hub
+        from crow.mcp.client.opening import ConnectionContext  # the library behind it is loaded for servers only
 
         environment = self._environment
         around = ConnectionContext(

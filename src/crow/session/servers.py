@@ -16,7 +16,7 @@ from crow.actions import Filled, Form, Link, Person
 from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
 from crow.events import CommandInfo, Journal, Notice, Remark, Sent, TurnIds
-from crow.mcp.using.configured import ConfiguredServer, Origin
+from crow.mcp.client.configured import ConfiguredServer, Origin
 from crow.session.commands import Command, CommandPrompt, CommandReply
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
@@ -25,8 +25,8 @@ from crow.turn.waits import Wait
 from crow.visible import one_line
 
 if TYPE_CHECKING:
-    from crow.mcp.using.hub import Hub, ServerStatus
-    from crow.mcp.using.prompts_and_resources import ServerPrompt
+    from crow.mcp.client.hub import Hub, ServerStatus
+    from crow.mcp.client.prompts_and_resources import ServerPrompt
 
 logger = logging.getLogger(__name__)
 
@@ -218,8 +218,8 @@ def _named(servers: Sequence[str]) -> str:
 
 def _import_hub() -> None:
     """On a thread: it takes about a second, in which the session goes on."""
-    import crow.mcp.using.hub as _  # noqa: F401 -- it is found loaded later
-    from crow.mcp.using.server_errors import silence_library
+    import crow.mcp.client.hub as _  # noqa: F401 -- it is found loaded later
+    from crow.mcp.client.server_errors import silence_library
 
     silence_library()
 

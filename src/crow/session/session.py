@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from crow.commands.base import TerminalExit
+from crow.commands.terminals import BackgroundCommand, Terminals
 from crow.errors import CrowError, StorageFailed, TurnCancelled, TurnRunning
 from crow.events import (
     BackgroundEnded,
@@ -38,8 +40,6 @@ from crow.tools.background import end_of, shown_at_end
 from crow.tools.terminal import show_raw
 from crow.turn.context import TurnContext
 from crow.turn.steering import nothing_to_steer
-from crow.workspace.base import TerminalExit
-from crow.workspace.terminals import BackgroundCommand, Terminals
 
 if TYPE_CHECKING:
     from crow.turn.loop import Outcome

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from crow.actions import Deed
 from crow.errors import CrowError
 from crow.events import Choice, CommandInfo, Sent, SentText, SessionOption, TurnIds
+from crow.files.base import Workspace
 from crow.messages import SERVER_TOOL
 from crow.policy.base import KnownRule, Origin, Policy
 from crow.results import ToolKind
@@ -14,10 +15,9 @@ from crow.session.commands import CommandPrompt, CommandReply
 from crow.session.options import Options
 from crow.session.servers import Servers
 from crow.visible import one_line, title_line
-from crow.workspace.base import Workspace
 
 if TYPE_CHECKING:
-    from crow.mcp.using.hub import ServerStatus
+    from crow.mcp.client.hub import ServerStatus
 
 MOST_CHOICES = 60
 """Choices that are listed; some providers have hundreds of models."""

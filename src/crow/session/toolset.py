@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from crow.actions import Deed, Person
+from crow.commands.terminals import Terminals
 from crow.config.settings import WebSettings
 from crow.policy.base import Allow, Deny, Policy
 from crow.policy.base import Ask as AskVerdict
@@ -20,7 +21,6 @@ from crow.tools.search import Search
 from crow.tools.terminal import RunCommand
 from crow.tools.web import HostVerdict, WebFetch, WebSearch
 from crow.tools.write import Write
-from crow.workspace.terminals import Terminals
 
 
 def session_tools(

@@ -29,6 +29,8 @@ from crow.events import (
     TurnUndone,
     UserSaid,
 )
+from crow.files.base import Document, Workspace
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import SERVER_TOOL
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
@@ -36,8 +38,6 @@ from crow.tools.base import Action
 from crow.tools.file_changes import digest_of, off_loop_if_large, show_change
 from crow.turn.call import Call
 from crow.visible import one_line
-from crow.workspace.base import Document, Workspace
-from crow.workspace.resolved_path import ResolvedPath
 
 NOTHING = "There is no turn to take back."
 ANOTHER = "The last turn is another one now: look again. Nothing was taken back."

@@ -11,12 +11,12 @@ from crow.actions import Deed, PermissionAnswer, Person, Question
 from crow.config.settings import Mode
 from crow.errors import TurnCancelled
 from crow.events import Journal, ModeTold, PlanChanged, PlanEntry
+from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, HiddenOutput, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, BadArguments
 from crow.visible import one_line, prose, title_line, warning, warning_about_prose
-from crow.workspace.base import Workspace
 
 MOST_OPTIONS = 6
 

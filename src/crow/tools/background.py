@@ -7,7 +7,11 @@ from typing import Annotated, Any
 import msgspec
 
 from crow.actions import Deed
+from crow.commands.base import TerminalExit, TerminalOutput
+from crow.commands.terminal_text import last_part
+from crow.commands.terminals import BackgroundCommand, Terminals
 from crow.events import BackgroundEnded, Journal
+from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import (
     CommandEnd,
@@ -22,9 +26,6 @@ from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action
 from crow.tools.terminal import STOPPED, command_title, followed_by, how_it_ended, show_raw
-from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
-from crow.workspace.terminal_text import last_part
-from crow.workspace.terminals import BackgroundCommand, Terminals
 
 LAST_WORDS = 2000
 """Bytes of its output that are told of a command that was stopped."""

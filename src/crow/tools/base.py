@@ -13,11 +13,11 @@ import msgspec
 from crow.actions import Deed, PermissionAnswer
 from crow.errors import CrowError
 from crow.events import Event, Journal
+from crow.files.base import Workspace
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import SERVER_TOOL, ToolCall, ToolSpec
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.visible import one_line
-from crow.workspace.base import Workspace
-from crow.workspace.resolved_path import ResolvedPath
 
 MOST_LOCATIONS = 5
 """Places that a search leads the person to, of those that it found."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from crow.errors import StaleFile, WorkspaceError
+from crow.files.base import Document, Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import shown
 from crow.results import DiffBlock, ToolResult
@@ -27,7 +28,6 @@ from crow.tools.file_changes import (
 )
 from crow.tools.paths_meant import missing, path_meant
 from crow.tools.read_lines import ReadTracker
-from crow.workspace.base import Document, Workspace
 
 if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning
     from crow.tools.editing.matching import EditPlan

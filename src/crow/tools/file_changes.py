@@ -7,6 +7,10 @@ from crow import diff
 from crow.actions import Deed
 from crow.errors import StaleFile, WorkspaceError
 from crow.events import Before, FileBackedUp, FileWritten, Journal
+from crow.files import local
+from crow.files.base import Document, Workspace
+from crow.files.local import encode_like
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DiffBlock, DisplayBlock, Location, ToolKind, ToolResult
@@ -14,10 +18,6 @@ from crow.tools.arguments import ignored_arguments
 from crow.tools.base import Action, Advice, ReadNeeded, verb_and_path
 from crow.tools.paths_meant import PathMeant
 from crow.tools.read_lines import ReadTracker
-from crow.workspace import local
-from crow.workspace.base import Document, Workspace
-from crow.workspace.local import encode_like
-from crow.workspace.resolved_path import ResolvedPath
 
 LARGEST_AT_ONCE = 64 * 1024
 """Characters up to which a text is worked on without leaving the event loop."""

@@ -10,17 +10,17 @@ from crow.actions import Deed
 from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.events import Journal
+from crow.files.base import Workspace
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import Location, TextBlock, ToolKind, ToolResult
+from crow.search.listing import find_ripgrep
+from crow.search.search import FoundPaths, Searcher
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
-from crow.workspace.base import Workspace
-from crow.workspace.listing import find_ripgrep
-from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.search import FoundPaths, Searcher
 
 DESCRIPTION = (
     "Find files by name: a name such as `setup.py`, or a glob such as `**/*.py` or `src/*.{ts,tsx}`. "

@@ -17,12 +17,12 @@ from urllib.parse import unquote
 
 from crow.disk import Disk
 from crow.errors import CrowError, WorkspaceError
+from crow.files.base import FileInfo, Workspace
+from crow.files.resolved_path import ResolvedPath
 from crow.paths import LONGEST, relative_to, shown
+from crow.search.listing import in_thread, walk
 from crow.tools.base import Advice, BadArguments
 from crow.visible import UNSEEN_WHEN_COPIED, capitalised, one_line
-from crow.workspace.base import FileInfo, Workspace
-from crow.workspace.listing import in_thread, walk
-from crow.workspace.resolved_path import ResolvedPath
 
 _AT_THE_ENDS = "".join(chr(number) for number in range(33)) + "\x7f\u00a0\u3000" + UNSEEN_WHEN_COPIED
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001 -- as they are written

@@ -10,6 +10,9 @@ import msgspec
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
+from crow.files.base import FileInfo, Workspace
+from crow.files.resolved_path import ResolvedPath
+from crow.files.text import Line, LineRange
 from crow.messages import LARGEST_IMAGE, Image, ToolCall, ToolSpec, media_type
 from crow.paths import relative_to, shown
 from crow.results import ImageBlock, Location, TextBlock, ToolKind, ToolResult
@@ -18,9 +21,6 @@ from crow.tools.base import OF_A_SESSION, Action, Advice, verb_and_path
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.tools.read_lines import ReadTracker
 from crow.visible import language_of, one_line
-from crow.workspace.base import FileInfo, Workspace
-from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.text import Line, LineRange
 
 MOST_LINES = 2000
 MOST_BYTES = 256 * 1024

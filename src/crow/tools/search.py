@@ -8,18 +8,18 @@ import msgspec
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
+from crow.files.base import Workspace
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import HiddenOutput, Location, TextBlock, ToolKind, ToolResult
+from crow.search.search import Findings, Query, Searcher
+from crow.search.search_matches import Cut, FileMatches, Line
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action
 from crow.tools.find import OwnSearcher, search_title, where
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
-from crow.workspace.base import Workspace
-from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.search import Findings, Query, Searcher
-from crow.workspace.search_matches import Cut, FileMatches, Line
 
 MOST_BYTES = 64 * 1024
 MOST_CONTEXT = 20

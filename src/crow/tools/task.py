@@ -12,12 +12,12 @@ import msgspec
 from crow.actions import Deed
 from crow.config.settings import Mode
 from crow.events import Journal
+from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, BadArguments
 from crow.visible import one_line, prose
-from crow.workspace.base import Workspace
 
 LONGEST_NAME = 60
 """Characters of its title, or of its prompt where it has none, by which the person knows a subagent."""

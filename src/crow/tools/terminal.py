@@ -16,8 +16,12 @@ from typing import Annotated, Any
 import msgspec
 
 from crow.actions import Deed
+from crow.commands.base import TAKES_INPUT, OwnTerminal, Terminal, TerminalExit, TerminalOutput
+from crow.commands.terminals import Terminals
 from crow.errors import StaleFile
 from crow.events import CallProgressed, Journal, OutputGrew, Remark
+from crow.files.base import Workspace
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import LONGEST as LONGEST_PATH
 from crow.paths import relative_to, shown
@@ -34,9 +38,6 @@ from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Action, Advice, BadArguments
 from crow.visible import every_line, one_line
-from crow.workspace.base import TAKES_INPUT, OwnTerminal, Terminal, TerminalExit, TerminalOutput, Workspace
-from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.terminals import Terminals
 
 SHELL = "bash"
 """The language of a command line."""

@@ -9,6 +9,7 @@ from crow.actions import Deed
 from crow.config.settings import Decision, WebSettings
 from crow.errors import NoText, WebError
 from crow.events import Journal
+from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
@@ -17,7 +18,6 @@ from crow.visible import fence, one_line
 from crow.web.allowed_hosts import AllowedHosts
 from crow.web.page_cache import Failed, PageCache
 from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
-from crow.workspace.base import Workspace
 
 if TYPE_CHECKING:
     from crow.web.page_content import PageContent

@@ -7,6 +7,8 @@ import msgspec
 
 from crow.errors import StaleFile, WorkspaceError
 from crow.events import Journal
+from crow.files.base import Document, Workspace
+from crow.files.text import encoding_name, usual_line_end
 from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolResult
 from crow.tools.arguments import ArgumentReader
@@ -24,8 +26,6 @@ from crow.tools.file_changes import (
 from crow.tools.paths_meant import path_to_write
 from crow.tools.read_lines import ReadTracker
 from crow.visible import language_of
-from crow.workspace.base import Document, Workspace
-from crow.workspace.text import encoding_name, usual_line_end
 
 DESCRIPTION = (
     "Write a file: all of it, or with `append` more at its end. Makes missing folders. "

@@ -22,13 +22,13 @@ from crow import events, visible
 from crow.actions import Deed, PermissionAnswer, PermissionQuestion, Person
 from crow.errors import CrowError, FileSystemSilent, StorageFailed, TurnCancelled
 from crow.events import Journal
+from crow.files.base import Workspace
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.base import Action, HasParts, HasTwoYeses, ReadNeeded, ReadsFirst, TakesInput, Tool, failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
-from crow.workspace.base import Workspace
 
 INTERRUPTED = "Interrupted by the user before it was done."
 REJECTED = "permission was asked for, and refused."

@@ -7,6 +7,7 @@ import msgspec
 
 from crow.actions import Person
 from crow.events import Journal, Remark, TurnIds
+from crow.files.base import Workspace
 from crow.model.base import Model
 from crow.policy.base import Policy
 from crow.tools.base import Toolbox
@@ -15,7 +16,6 @@ from crow.turn.requests import ContextWindow, Requests
 from crow.turn.spending import Purse
 from crow.turn.steering import Steering
 from crow.turn.waits import PATIENCE, Wait
-from crow.workspace.base import Workspace
 
 
 class TurnContext(msgspec.Struct, frozen=True):

@@ -12,13 +12,13 @@ from typing import Any, cast
 import msgspec
 
 from crow import events
+from crow.files.base import Workspace
 from crow.messages import ToolCall, has_too_many_values, json_object
 from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
 from crow.tools.arguments import ReadCall, read_call_of
 from crow.tools.base import AnnouncesItself, ShowsPartialCall, Tool
 from crow.visible import language_of
-from crow.workspace.base import Workspace
 
 EVERY = 0.05
 SMALL = 2048

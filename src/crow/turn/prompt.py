@@ -10,14 +10,14 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from crow.errors import WorkspaceError
 from crow.events import Remark, Sent, SentLink, SentMedia, SentResource, SentText, TurnIds, UserSaid
+from crow.files.base import Workspace
+from crow.files.resolved_path import ResolvedPath
 from crow.messages import Audio, Image, Text, UserPart, encoded_media_type, media_type
 from crow.model.base import ModelInfo
 from crow.paths import shown
 from crow.policy.base import Policy
 from crow.turn.context import TurnContext
 from crow.visible import capitalised, fence, one_line
-from crow.workspace.base import Workspace
-from crow.workspace.resolved_path import ResolvedPath
 
 MOST_ATTACHED = 256 * 1024
 """Characters of one attachment that the model gets; the rest it can read itself."""

@@ -13,8 +13,8 @@ from prompt_toolkit.document import Document
 from crow.acp.wire import AvailableCommand
 from crow.disk import Disk
 from crow.errors import FileSystemSilent
+from crow.search.project_files import ProjectFiles
 from crow.visible import one_line
-from crow.workspace.project_files import ProjectFiles
 
 MOST_OFFERED = 50
 LISTING_TIME = 2.0

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from crow.acp.agent_process import AgentGone
 from crow.acp.client import AgentFailed, Rejection, RemoteAgent, ids_of, start_agent
-from crow.acp.jsonrpc import ErrorCode
 from crow.acp.wire import (
     AvailableCommandsUpdate,
     Notice,
@@ -27,6 +26,7 @@ from crow.cli.interactive_client import AGENT, Answerer, RenderingClient
 from crow.cli.opening import Opening
 from crow.cli.render import STOPPING, Renderer
 from crow.cli.render_screen import DIM, WARNING
+from crow.rpc.jsonrpc import ErrorCode
 from crow.timeouts import timeout
 from crow.visible import one_line, plain_title
 

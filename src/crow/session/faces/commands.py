@@ -7,10 +7,10 @@ one client's terminal means nothing to another.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
+from crow.commands.base import COLUMNS, TAKES_INPUT, Commands, Terminal, TerminalExit, TerminalOutput
+from crow.commands.terminal_text import last_part
 from crow.events import Event, TerminalSeen
 from crow.session.faces.face import Face
-from crow.workspace.base import COLUMNS, TAKES_INPUT, Commands, Terminal, TerminalExit, TerminalOutput
-from crow.workspace.terminal_text import last_part
 
 POLL_INTERVAL = 1.0
 """Seconds between two looks at a client's terminal for the faces that cannot show it."""

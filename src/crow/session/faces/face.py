@@ -13,10 +13,11 @@ from typing import Protocol
 import msgspec
 
 from crow.actions import Person
+from crow.commands.base import Commands
 from crow.events import Event, Notice
+from crow.files.base import Workspace
 from crow.session.journal import Sink
 from crow.session.replay import PastItem
-from crow.workspace.base import Commands, Workspace
 
 CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Without those that are easily mistaken for others."""

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from crow.commands.base import Commands
 from crow.errors import NotTrusted, StorageFailed
 from crow.events import (
     Event,
@@ -17,6 +18,7 @@ from crow.events import (
     TurnStarted,
     milliseconds_now,
 )
+from crow.files.base import Workspace
 from crow.session.faces.after_takeover import Seen, show_missed
 from crow.session.faces.commands import FacesCommands
 from crow.session.faces.face import MOST_TRIES, Face
@@ -26,7 +28,6 @@ from crow.session.faces.questions import Questions
 from crow.session.replay import PastCall, PastItem, replayed
 from crow.session.running_turn import Turns
 from crow.visible import code
-from crow.workspace.base import Commands, Workspace
 
 LONGEST_NAME = 60
 """Characters of a client's name beside its code: a command that connects can give itself any."""

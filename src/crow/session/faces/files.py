@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from crow.errors import ClientRefused, WorkspaceError
+from crow.files.base import Document, FileInfo, Workspace
+from crow.files.resolved_path import ResolvedPath
+from crow.files.text import Excerpt, LineRange
 from crow.paths import shown
 from crow.session.faces.face import Face
 from crow.timeouts import timeout
-from crow.workspace.base import Document, FileInfo, Workspace
-from crow.workspace.resolved_path import ResolvedPath
-from crow.workspace.text import Excerpt, LineRange
 
 ANSWER_TIMEOUT = 2.0
 """Seconds that an editor that does not lead gets to say whether it has unsaved text."""

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterator
 
 from crow.errors import WorkspaceError
+from crow.files.text import with_line_feeds
 from crow.tools.editing import EditInterpretation
 from crow.tools.editing.forms import ENTITY, ESCAPE, is_word, unescaped
 from crow.tools.editing.line_numbers import without_numbers
 from crow.tools.editing.soundness import compiles, ending_of, is_python
 from crow.visible import join_surrogates
-from crow.workspace.text import with_line_feeds
 
 MOST_READ = 1024 * 1024
 """Characters of an edit that is read in any other way than as it is."""

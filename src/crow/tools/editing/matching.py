@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from crow.errors import WorkspaceError
+from crow.files.text import CRLF, with_line_feeds
 from crow.tools.base import OF_A_SESSION, Advice
 from crow.tools.editing import TextEdit
 from crow.tools.editing.interpretations import with_line_ends_meant
@@ -53,7 +54,6 @@ from crow.tools.editing.tolerant import (
     match_without_first,
     tolerant_matches,
 )
-from crow.workspace.text import CRLF, with_line_feeds
 
 MOST_REPLACED = 10_000
 """Places that the edits of one call may change."""

@@ -8,6 +8,7 @@ from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from crow.errors import WorkspaceError
+from crow.files.text import with_line_feeds
 from crow.tools.base import Advice
 from crow.tools.editing import TextEdit
 from crow.tools.editing.interpretations import inside_fence
@@ -16,7 +17,6 @@ from crow.tools.editing.omissions import left_out
 from crow.tools.editing.replacements import Source, only_place
 from crow.tools.editing.soundness import ending_of, is_code
 from crow.tools.editing.tolerant import MOST_PLACES, TolerantMatches
-from crow.workspace.text import with_line_feeds
 
 MOST_PLACES_NAMED = 20
 MOST_PLACES_SHOWN = 3

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from crow.diff import Change, common_beginning, compare_lines, split_lines
 from crow.errors import WorkspaceError
+from crow.files.text import CRLF, first_line_end, usual_line_end, with_line_ends, with_line_feeds
 from crow.tools.editing.forms import Form, Level
-from crow.workspace.text import CRLF, first_line_end, usual_line_end, with_line_ends, with_line_feeds
 
 _CRLF = re.compile("\r\n")
 

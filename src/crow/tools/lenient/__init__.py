@@ -2,4 +2,9 @@
 
 What has one meaning is read, and the model is told how; what has none, or two, is refused, with all that is wrong at
 once, what arrived, and a call that would do. `call_parsing` is where it begins.
+
+Where is …?
+- what is made of a call that is not written as it should be: `call_parsing.py` (calls the others), `json_repair.py`
+  (JSON that is nearly JSON), `arguments.py` (wrappers), `tool_arguments.py` (other forms of one tool's), `names.py`
+  (other names), `values.py` (other types), `other_agents_tools.py` (tools that only other agents have)
 """

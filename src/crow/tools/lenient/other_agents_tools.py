@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec, json_object
 from crow.results import ToolKind
 from crow.tools.base import Action, BadArguments, Tool
@@ -15,7 +16,6 @@ from crow.tools.lenient.json_repair import Unreadable, read_json
 from crow.tools.lenient.names import spellings, squeezed
 from crow.tools.lenient.values import is_fields
 from crow.visible import one_line
-from crow.workspace.base import Workspace
 
 _EDITORS = frozenset({"strreplaceeditor", "strreplacebasededittool", "texteditor", "fileeditor", "editor"})
 _UPDATES = frozenset({"updatefile", "modify", "change"})

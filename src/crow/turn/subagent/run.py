@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from crow.errors import CrowError, StorageFailed, TurnCancelled
 from crow.events import Journal, SentText, TurnEnded, TurnIds, TurnStarted
+from crow.files.base import Workspace
 from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall, UserMessage, without_middle
 from crow.results import LOOKING, ToolResult
 from crow.tools.base import Action, BadArguments, Tool, Toolbox
@@ -24,7 +25,6 @@ from crow.turn.subagent.journal import SubagentJournal
 from crow.turn.subagent.steps import Steps
 from crow.turn.subagent.subagents import NamedPerson, Subagents
 from crow.visible import can_be_seen
-from crow.workspace.base import Workspace
 
 LONGEST_REPORT = 16_000
 """Characters of its last words that the model is told."""

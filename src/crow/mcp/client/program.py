@@ -1,0 +1,257 @@
+"""Starts and ends the program of an MCP server: where it is found, which variables it gets, and the log of its standard
+error.
+
+The program is started under a supervisor, so that it and all it starts end with the session, or with Crow.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from crow.commands.processes import ForkServer, Supervised
+from crow.commands.supervisor import Request
+from crow.commands.terminal import search_path
+from crow.config.home import create_folder
+from crow.config.settings import McpServerSettings
+from crow.disk import Disk
+from crow.errors import ConfigError, FileSystemSilent
+from crow.mcp.client.message_guard import BYTE, THROWN_AWAY, UnaskedPace
+from crow.mcp.client.server_errors import ServerFailed
+from crow.rpc.lines import LineStream, Writer
+from crow.threads import MAKE_ROOM, NO_MORE
+from crow.timeouts import timeout
+from crow.visible import one_line
+
+PASSED_ON = frozenset({"PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL"})
+"""What a server gets of the environment, and the `LC_` variables: keys are none of its business."""
+EXIT_GRACE = 0.5
+"""Seconds that a server gets to end by itself once its input has ended."""
+END_TIMEOUT = 3.9
+"""Seconds until nothing of it is left: the fork server's grace and its struggle with what is stubborn."""
+CLOSED = -1
+"""In place of a descriptor."""
+KEPT = 1024 * 1024
+"""Bytes that are in the file in any case: it is cut down to them when it has twice as many."""
+TAIL = 2000
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def environment_for(settings: McpServerSettings, environ: Mapping[str, str]) -> dict[str, str]:
+    passed = {name: value for name, value in environ.items() if name in PASSED_ON or name.startswith("LC_")}
+    return {**passed, "PATH": search_path(environ), **settings.env}
+
+
+def find_program(command: str, path: str, folder: str) -> str:
+    """The absolute path of a command. A relative one with a slash in it is meant from the session's folder."""
+    if "\0" in command:
+        raise ServerFailed("its command has a null character in it", lasting=True)
+    spelled = os.path.expanduser(command)
+    places = [folder] if "/" in spelled else [place for place in path.split(os.pathsep) if os.path.isabs(place)]
+    for place in places:
+        candidate = os.path.join(place, spelled)
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    if "/" in spelled and os.path.exists(os.path.join(folder, spelled)):
+        remedy = "It must be a file that you may execute: chmod +x."
+        raise ServerFailed(f"`{one_line(command)}` cannot be run", remedy=remedy, lasting=True)
+    raise ServerFailed(f"there is no command `{one_line(command)}`", remedy=_how_to_find(spelled, places), lasting=True)
+
+
+def _how_to_find(command: str, places: Sequence[str]) -> str:
+    """Where the program was looked for; or, if its arguments were taken for a part of its name, where they belong."""
+    first, *arguments = command.split() or [""]
+    if arguments and any(os.access(os.path.join(place, first), os.X_OK) for place in places):
+        written = ", ".join(f'"{argument}"' for argument in arguments)
+        return one_line(f'Its arguments are given apart from it: command = "{first}", args = [{written}].', 500)
+    if "/" in command:
+        return f"It was looked for as {one_line(os.path.join(places[0], command), 500)}."
+    return f"It was looked for in PATH, which is here: {one_line(os.pathsep.join(places), 1000) or 'empty'}."
+
+
+class Program:
+    """A server's process, with pipes to its three standard streams."""
+
+    def __init__(self, process: Supervised, output: int, entry: int, errors: int) -> None:
+        self.process = process
+        self._output = output
+        self._entry = entry
+        self._errors = errors
+        self._error_reader: asyncio.BaseTransport | None = None
+        self._lines: LineStream | None = None
+        self._input: Writer | None = None
+
+    async def open(self, on_errors: "ErrorSink", longest_line: int) -> tuple[LineStream, Writer]:
+        """Its output as lines, and its input."""
+        self._error_reader, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: on_errors, os.fdopen(self._errors, "rb", 0)
+        )
+        self._lines = LineStream(self._output, longest_line, keeps_blank=True)
+        self._input = Writer(self._entry, lambda: None)
+        return self._lines, self._input
+
+    def close_input(self) -> None:
+        """A server that behaves ends then."""
+        if self._input is not None:
+            self._input.stop()
+        _close(self._entry)
+        self._entry = CLOSED
+
+    async def how_it_ended(self) -> str:
+        """Asked once its output has ended: the process may need a moment longer."""
+        with contextlib.suppress(TimeoutError):
+            async with timeout(EXIT_GRACE):
+                ending = await asyncio.shield(self.process.exited)
+                if ending.signal:
+                    return f"it was ended by {ending.signal}"
+                return f"it ended with exit status {ending.code}" if ending.code is not None else "it was killed"
+        return "it closed its output"
+
+    async def end(self) -> None:
+        """Its input has been closed: it gets a moment to end by itself, then it and all it started are ended."""
+        with contextlib.suppress(TimeoutError):
+            async with timeout(EXIT_GRACE):
+                await asyncio.shield(self.process.exited)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with timeout(END_TIMEOUT):
+                    await self.process.end()
+        finally:
+            # With its socket closed, the supervisor goes on ending what may be left.
+            self.process.close()
+            if self._error_reader is not None:
+                self._error_reader.close()
+            self.close_input()
+            if self._lines is not None:
+                self._lines.close()
+            _close(self._output)
+            self._output = CLOSED
+
+
+def _close(descriptor: int) -> None:
+    if descriptor != CLOSED:
+        os.close(descriptor)
+
+
+class ErrorSink(asyncio.Protocol):
+    def __init__(self, take: Callable[[bytes], None], pace: UnaskedPace) -> None:
+        self._take = take
+        self._pace = pace
+        self._transport: asyncio.ReadTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.ReadTransport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+        self._pace.spend(THROWN_AWAY + len(data) * BYTE)
+        if (seconds := self._pace.due()) and self._transport is not None:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_later(seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+
+async def start_program(
+    fork_server: ForkServer, settings: McpServerSettings, folder: str, environ: Mapping[str, str]
+) -> Program:
+    """ServerFailed says why it could not be started."""
+    environment = environment_for(settings, environ)
+    search = environment.get("PATH", os.defpath)
+    try:  # beside the event loop: a folder of PATH may lie on a disk that hangs
+        program, real_folder = await Disk(folder).run(
+            lambda: (find_program(settings.command, search, folder), os.path.realpath(folder))
+        )
+    except FileSystemSilent as silent:
+        raise ServerFailed(f"`{one_line(settings.command)}` is looked for on a disk that does not answer") from silent
+    words: Sequence[str] = (program, *settings.args)
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    if any("\0" in text for text in (*words, *variables)):
+        raise ServerFailed("its arguments or variables have a null character in them", lasting=True)
+    request = Request(
+        os.fsencode(real_folder),
+        [os.fsencode(word) for word in words],
+        [os.fsencode(variable) for variable in variables],
+    )
+    (output, its_output), (its_entry, entry), (errors, its_errors) = os.pipe(), os.pipe(), os.pipe()
+    ours, theirs = (output, entry, errors), (its_output, its_entry, its_errors)
+    try:
+        process = await fork_server.run(request, *theirs)
+    except BaseException as error:
+        for descriptor in ours:
+            os.close(descriptor)
+        if isinstance(error, OSError):
+            raise _could_not_start(error, settings.command) from None
+        raise
+    finally:
+        for descriptor in theirs:
+            os.close(descriptor)
+    return Program(process, *ours)
+
+
+def _could_not_start(error: OSError, command: str) -> ServerFailed:
+    if error.errno == errno.EAGAIN:
+        return ServerFailed(f"`{one_line(command)}` could not be started: {NO_MORE}", remedy=MAKE_ROOM)
+    reason = "it is no program" if error.errno == errno.ENOEXEC else os.strerror(error.errno or 0).lower()
+    return ServerFailed(f"`{one_line(command)}` could not be started: {reason}", lasting=True)
+
+
+# --- its standard error: a file of its own, for its owner's eyes, that does not grow for ever
+
+
+def stderr_path(home: str, server: str) -> str:
+    return os.path.join(home, "mcp", "log", f"{_NOT_IN_NAMES.sub('_', server)[:80].strip('.') or 'server'}.log")
+
+
+class StderrLog:
+    """Kept in the file as far as that can be written; the end of it is kept at hand."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+        self._tail = b""
+
+    @property
+    def has_some(self) -> bool:
+        return bool(self._tail)
+
+    def begin(self) -> None:
+        """Of a server that is started: the file is made when there is something to put into it."""
+        self.close()
+        self._tail = b""
+
+    def _open(self) -> None:
+        with contextlib.suppress(OSError, ConfigError):  # a server is no worse for a log that cannot be kept
+            create_folder(os.path.dirname(self._path))
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._file = os.open(self._path, flags, 0o600)
+
+    def take(self, data: bytes) -> None:
+        if not self._tail:
+            self._open()
+        self._tail = (self._tail + data)[-TAIL:]
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            size = os.fstat(self._file).st_size  # another session may write to it, too
+            if size + len(data) > 2 * KEPT:
+                before = max(KEPT - len(data), 0)
+                data = os.pread(self._file, before, max(size - before, 0)) + data[-KEPT:]
+                os.ftruncate(self._file, 0)
+            os.write(self._file, data)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def last_words(self) -> str:
+        """The last line that says something, for a sentence; empty if nothing was said."""
+        lines = [line.strip() for line in self._tail.decode("utf-8", "replace").splitlines()]
+        said = [line for line in lines if line]
+        return one_line(said[-1], 300) if said else ""
