@@ -1,12 +1,11 @@
-"""Counts what the code's structure costs a reader: files, lines, files on the way of one step, who knows a turn.
+"""Counts what the code's structure costs a reader: files, lines, classes, names, and the files on the way of one step.
 
-python scripts/structure.py [--json] [--list STEP]
+python scripts/structure.py [--json] [--list WALK]
 
-A file counts for a step if a function in it is entered between the client's request and the agent's answer; the agent
-is a real `crow acp` that plays a script. Of a step that can be repeated the shortest walk counts, when all is loaded;
-the first one, which loads what is needed and has work of the background in it, is told beside it. An edit is walked
-once, after the others. `--list hello` names the files of one step, with how many functions each had entered;
-`--list "first hello"` those of its first walk.
+A file counts for a walk if a function in it is entered between the client's request and the agent's answer; the agent
+is a real `crow acp` that plays walks.toml. Of a step that can be repeated the shortest walk counts, when all is loaded;
+the first one, which loads what is needed and has work of the background in it, is told beside it. `--list hello` names
+the files of one walk, with how many functions each had entered; `--list "first hello"` those of its first walk.
 """
 
 import argparse
@@ -18,30 +17,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "crow"
-CONTEXT = ("crow.turn.conversation", "crow.turn.context")
-"""The modules that hold what a turn may know."""
-
-SCRIPT = """
-[[reply]]
-when = "hello"
-repeat = true
-events = [{ thought = "A greeting." }, { text = "Hello to you." }]
-
-[[reply]]
-when = "change it"
-events = [{ call = "read", arguments = { path = "nest.txt" } }]
-
-[[reply]]
-events = [{ call = "edit", arguments = { path = "nest.txt", edits = [{ old = "twig", new = "branch" }] } }]
-
-[[reply]]
-events = [{ text = "Changed." }]
-"""
+SCRIPT = Path(__file__).with_name("walks.toml")
+Walk = dict[str, int]
+"""The files of ours that a step entered, with the number of functions in each."""
 
 TRACED = """
 import collections, os, signal, sys, threading
@@ -74,7 +57,7 @@ sys.exit(main())
 
 
 class Agent:
-    """A `crow acp` that says which files it has entered between `begin` and `end`."""
+    """A `crow acp` that reports which files it has entered between `begin` and `end`."""
 
     def __init__(self, home: Path) -> None:
         self._reads, writes = os.pipe()
@@ -87,11 +70,13 @@ class Agent:
             env={**os.environ, "CROW_HOME": str(home), "STEPS": str(writes)},
         )
         os.close(writes)
-        self._news = os.fdopen(self._reads)
+        self._reports = os.fdopen(self._reads)
         self._number = 0
+        self.on_update: Callable[[Mapping[str, Any]], None] = lambda update: None
+        """Called with each `session/update` while a request waits for its answer."""
+        self.request("initialize", protocolVersion=1, clientCapabilities={})
 
     def request(self, method: str, **parameters: Any) -> Any:
-        assert self._process.stdin
         assert self._process.stdout
         self._number += 1
         self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": parameters})
@@ -101,22 +86,27 @@ class Agent:
                 choice = next(o["optionId"] for o in message["params"]["options"] if o["kind"] == "allow_once")
                 outcome = {"outcome": {"outcome": "selected", "optionId": choice}}
                 self._send({"jsonrpc": "2.0", "id": message["id"], "result": outcome})
+            elif message.get("method") == "session/update":
+                self.on_update(message["params"]["update"])
             elif message.get("id") == self._number and "method" not in message:
                 if "error" in message:
                     raise SystemExit(f"{method}: {message['error']}")
                 return message["result"]
         raise SystemExit("the agent ended")
 
-    def step(self, method: str, **parameters: Any) -> dict[str, int]:
-        """The files of ours that answering this request enters, with the number of functions in each."""
+    def prompt(self, session: str, text: str) -> None:
+        self.request("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+
+    def begin(self) -> None:
         self._process.send_signal(signal.SIGRTMIN + 1)
-        self._news.readline()
-        self.request(method, **parameters)
+        self._reports.readline()
+
+    def end(self) -> Walk:
         self._process.send_signal(signal.SIGRTMIN + 2)
-        files = ast.literal_eval(self._news.readline())
+        entered = ast.literal_eval(self._reports.readline())
         return {
             str(Path(file).relative_to(SOURCE)): count
-            for file, count in sorted(files.items())
+            for file, count in sorted(entered.items())
             if Path(file).is_relative_to(SOURCE)
         }
 
@@ -131,93 +121,118 @@ class Agent:
         self._process.stdin.flush()
 
 
-def steps() -> dict[str, dict[str, int]]:
+def walks() -> dict[str, Walk]:
     with tempfile.TemporaryDirectory() as folder:
         home, project = Path(folder, "home"), Path(folder, "project")
         home.mkdir(mode=0o700)
         project.mkdir()
         (project / "nest.txt").write_text("one twig\n")
-        (home / "script.toml").write_text(SCRIPT)
         (home / "config.toml").write_text(
-            'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "script.toml"\n'
+            f'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "{SCRIPT}"\n'
         )
-        agent = Agent(home)
-        agent.request("initialize", protocolVersion=1, clientCapabilities={})
-        session = agent.request("session/new", cwd=str(project), mcpServers=[])["sessionId"]
-        found = _walks("hello", agent, "session/prompt", sessionId=session, prompt=_text("hello"))
-        found["edit"] = agent.step("session/prompt", sessionId=session, prompt=_text("change it"))
+        opening = {"cwd": str(project), "mcpServers": []}
+        owner = Agent(home)
+        session: str = owner.request("session/new", **opening)["sessionId"]
+        found = _repeated("hello", owner, lambda: owner.prompt(session, "hello"))
+        found["a token"] = _token(owner, session)
+        found["edit"] = _step(lambda: owner.prompt(session, "change it"), owner)
         assert (project / "nest.txt").read_text() == "one branch\n"
-        agent.close()
-        agent = Agent(home)
-        agent.request("initialize", protocolVersion=1, clientCapabilities={})
-        found |= _walks("load", agent, "session/load", sessionId=session, cwd=str(project), mcpServers=[])
-        agent.close()
+        found["command"] = _step(lambda: owner.prompt(session, "run it"), owner)
+        other = Agent(home)
+        of_its_own: str = other.request("session/new", **opening)["sessionId"]
+        other.prompt(of_its_own, "hello")  # all that is not about joining is loaded
+        found["join"] = _step(lambda: other.request("session/load", sessionId=session, **opening), other, owner)
+        other.close()
+        owner.close()
+        later = Agent(home)
+
+        def load() -> None:
+            later.request("session/load", sessionId=session, **opening)
+
+        found |= _repeated("load", later, load, lambda: later.request("session/close", sessionId=session))
+        later.close()
         return found
 
 
-def _text(text: str) -> list[dict[str, str]]:
-    return [{"type": "text", "text": text}]
+def _step(step: Callable[[], object], *agents: Agent) -> Walk:
+    """The files that a step enters in all of the agents."""
+    for agent in agents:
+        agent.begin()
+    step()
+    entered: collections.Counter[str] = collections.Counter()
+    for agent in agents:
+        entered.update(agent.end())
+    return dict(sorted(entered.items()))
 
 
-def _walks(step: str, agent: Agent, method: str, **parameters: Any) -> dict[str, dict[str, int]]:
+def _repeated(
+    name: str, agent: Agent, step: Callable[[], object], undo: Callable[[], object] = lambda: None
+) -> dict[str, Walk]:
     """The shortest of several walks, with all loaded and the background at rest; and the first."""
-    walks: list[dict[str, int]] = []
+    taken: list[Walk] = []
     for _ in range(4):
-        walks.append(agent.step(method, **parameters))
-        if method == "session/load":
-            agent.request("session/close", sessionId=parameters["sessionId"])
-    return {step: min(walks, key=len), f"first {step}": walks[0]}
+        taken.append(_step(step, agent))
+        undo()
+    return {name: min(taken, key=len), f"first {name}": taken[0]}
 
 
-def importers_of_context() -> list[str]:
-    return sorted(
-        str(path.relative_to(SOURCE))
-        for path in SOURCE.rglob("*.py")
-        if any(name in CONTEXT for name in _imported(path))
-    )
+def _token(agent: Agent, session: str) -> Walk:
+    """What lies between two updates in the middle of a reply: the shortest walk of one token through the house."""
+    taken: list[Walk] = []
+    shown = 0
+
+    def update(told: Mapping[str, Any]) -> None:
+        nonlocal shown
+        if told["sessionUpdate"] != "agent_message_chunk":
+            return
+        shown += 1
+        if shown > 4:
+            taken.append(agent.end())
+        if shown > 3:
+            agent.begin()
+
+    agent.on_update = update
+    agent.prompt(session, "stream")
+    agent.end()
+    agent.on_update = lambda update: None
+    return min(taken, key=len)
 
 
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        match node:
-            case ast.ImportFrom(module=str(module)):
-                yield module
-                yield from (f"{module}.{alias.name}" for alias in node.names)
-            case ast.Import():
-                yield from (alias.name for alias in node.names)
-            case _:
-                pass
+def counts() -> dict[str, int]:
+    """What the code costs before any of it runs."""
+    trees = {path: ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {
+        "lines": sum(len(path.read_text().splitlines()) for path in trees),
+        "files": len(trees),
+        "classes": len(classes),
+        "names of classes and functions": len({*classes, *functions}),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument(
-        "--list", choices=("hello", "first hello", "edit", "load", "first load", "context"), metavar="STEP"
+        "--list", metavar="WALK", help="hello, first hello, a token, edit, command, join, load, first load"
     )
     arguments = parser.parse_args()
-    paths = list(SOURCE.rglob("*.py"))
-    lines = {path: len(path.read_text().splitlines()) for path in paths}
-    walked = steps()
-    context = importers_of_context()
+    walked = walks()
     if arguments.list:
-        listed = dict.fromkeys(context, 1) if arguments.list == "context" else walked[arguments.list]
-        print("\n".join(f"{count:5} {file}" for file, count in listed.items()))
+        if arguments.list not in walked:
+            parser.error(f"Unknown walk {arguments.list!r}. Available: {', '.join(walked)}.")
+        print("\n".join(f"{count:5} {file}" for file, count in walked[arguments.list].items()))
         return
-    counts = {
-        "files": len(paths),
-        "lines": sum(lines.values()),
-        "files under 60 lines": sum(count < 60 for count in lines.values()),
-        **{f"files entered by {step}": len(files) for step, files in walked.items()},
-        "modules that import the turn's context": len(context),
-    }
+    numbers = {**counts(), **{f"files entered by {name}": len(files) for name, files in walked.items()}}
     if arguments.json:
-        print(json.dumps(counts))
+        print(json.dumps(numbers))
         return
-    for what, count in counts.items():
-        print(f"{count:7,}  {what}")
-    rooms = collections.Counter(path.relative_to(SOURCE).parts[0] for path in paths)
-    print("\n".join(f"{count:7,}    {room}" for room, count in sorted(rooms.items()) if not room.endswith(".py")))
+    for what, number in numbers.items():
+        print(f"{number:7,}  {what}")
+    rooms = collections.Counter(path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py"))
+    print("\n".join(f"{number:7,}    {room}" for room, number in sorted(rooms.items()) if not room.endswith(".py")))
 
 
 if __name__ == "__main__":
