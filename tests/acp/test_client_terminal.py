@@ -19,7 +19,7 @@ from crow.acp import terminal as client_terminal
 from crow.acp import terminal_check, translate, wire
 from crow.acp.terminal import ClientCommands, TerminalNotOpened
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
-from crow.commands.base import TerminalExit
+from crow.commands.base import CommandRequest, TerminalExit
 from crow.commands.processes import ForkServer
 from crow.commands.terminal import LocalCommands
 from crow.commands.terminals import Terminals
@@ -290,7 +290,7 @@ def test_a_time_out_kills_reads_shows_and_releases_in_this_order(tmp_path):
 def test_what_the_terminal_dropped_and_what_we_dropped_is_told_apart(tmp_path):
     async def story(stage: Stage) -> None:
         client = stage.client
-        terminal = await stage.commands.open_terminal("x", cwd="/", environ={}, output_limit=1000)
+        terminal = await stage.commands.open_terminal(CommandRequest("x", cwd="/", output_limit=1000))
         client.output, client.truncated = "end\r\n", True
         output = await terminal.output()
         assert (output.text, output.truncated) == ("[… the beginning was left out by the terminal …]\nend\n", True)
@@ -312,7 +312,7 @@ def test_the_beginning_is_kept_while_the_client_still_has_it(tmp_path, monkeypat
     async def story(stage: Stage) -> None:
         client = stage.client
         client.output = "first\r\n"
-        terminal = await stage.commands.open_terminal("x", cwd="/", environ={}, output_limit=1000)
+        terminal = await stage.commands.open_terminal(CommandRequest("x", cwd="/", output_limit=1000))
         await eventually(lambda: client.methods.count("output") >= 2)
         client.output = "".join(f"{number:03}\r\n" for number in range(500))
         await eventually(terminal._looking.done)  # it has seen enough
@@ -330,7 +330,7 @@ def test_the_beginning_is_kept_while_the_client_still_has_it(tmp_path, monkeypat
 
 def test_a_large_output_is_shown_by_its_two_ends(tmp_path):
     async def story(stage: Stage) -> None:
-        terminal = await stage.commands.open_terminal("x", cwd="/", environ={}, output_limit=1000)
+        terminal = await stage.commands.open_terminal(CommandRequest("x", cwd="/", output_limit=1000))
         stage.client.output = "a\r\n" * 100_000 + "b\r\n" * 100_000
         output = await terminal.output()
         assert output.truncated
@@ -498,7 +498,7 @@ def test_a_terminal_that_comes_after_the_time_out_is_released(tmp_path):
 
 def test_release_is_sent_once_however_often_it_is_asked_for(tmp_path):
     async def story(stage: Stage) -> None:
-        terminal = await stage.commands.open_terminal("x", cwd="/", environ={}, output_limit=1000)
+        terminal = await stage.commands.open_terminal(CommandRequest("x", cwd="/", output_limit=1000))
         await asyncio.gather(*(terminal.release() for _ in range(3)))
         await terminal.release()
         await stage.all_released()

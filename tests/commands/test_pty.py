@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.commands.base import TerminalExit
+from crow.commands.base import CommandRequest, TerminalExit
 from crow.commands.processes import ForkServer, marked
 from crow.commands.pty import open_channel
 from crow.commands.terminal import LocalCommands, LocalTerminal
@@ -29,10 +29,12 @@ class Machine:
         self.folder = folder
         self.fork_server = ForkServer()
         environ = {"PATH": os.defpath, "HOME": str(folder)} | environ
-        self.commands = LocalCommands(self.fork_server, str(folder / "outputs"), environ, takes_input=lambda: typed)
+        self.commands = LocalCommands(self.fork_server, str(folder / "outputs"), environ)
+        self._typed = typed
 
     async def open(self, line: str) -> LocalTerminal:
-        return await self.commands.open_terminal(line, cwd=str(self.folder), environ={}, output_limit=30_000)
+        request = CommandRequest(line, str(self.folder), 30_000, takes_input=self._typed)
+        return await self.commands.open_terminal(request)
 
     async def run(self, line: str) -> tuple[TerminalExit, str, str]:
         """How the command ended, the text of its output, and all that it wrote."""
@@ -143,7 +145,7 @@ def test_no_descriptor_is_left_open(tmp_path, typed):
         for _ in range(5):
             await machine.run("true")
             with pytest.raises(WorkspaceError):
-                await machine.commands.open_terminal("true", cwd="/nowhere", environ={}, output_limit=10)
+                await machine.commands.open_terminal(CommandRequest("true", cwd="/nowhere", output_limit=10))
         await eventually_async(lambda: len(os.listdir("/proc/self/fd")) <= len(before))
 
     on_this_machine(tmp_path, story, typed=typed)
@@ -307,13 +309,14 @@ def test_a_command_that_takes_no_input_says_so(tmp_path):
 
 AGENT = """
 import asyncio, os, sys
+from crow.commands.base import CommandRequest
 from crow.commands.processes import ForkServer
 from crow.commands.terminal import LocalCommands
 
 async def main():
-    commands = LocalCommands(ForkServer(), sys.argv[1], dict(os.environ), takes_input=lambda: sys.argv[2] == "typed")
+    commands = LocalCommands(ForkServer(), sys.argv[1], dict(os.environ))
     line = "trap '' HUP; (trap '' HUP TERM; setsid sleep 1000) & (trap '' HUP; sleep 1000) & echo ready; sleep 1000"
-    terminal = await commands.open_terminal(line, cwd=sys.argv[1], environ={}, output_limit=1000)
+    terminal = await commands.open_terminal(CommandRequest(line, sys.argv[1], 1000, takes_input=sys.argv[2] == "typed"))
     while "ready" not in (await terminal.output()).text:
         await terminal.grew()
     print(terminal.mark, flush=True)

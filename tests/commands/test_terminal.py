@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from crow.commands import terminal_text as texts
-from crow.commands.base import TerminalExit
+from crow.commands.base import CommandRequest, TerminalExit
 from crow.commands.processes import MARK, ForkServer, Supervised, SupervisorKilled, marked
 from crow.commands.supervisor import Request, decode_request, encode_request
 from crow.commands.terminal import LocalCommands, LocalTerminal, find_shell
@@ -35,7 +35,9 @@ class Machine:
         self.commands = LocalCommands(self.fork_server, str(self.outputs), {"PATH": os.defpath, "HOME": str(folder)})
 
     async def open(self, line: str, **environ: str) -> LocalTerminal:
-        return await self.commands.open_terminal(line, cwd=str(self.folder), environ=environ, output_limit=30_000)
+        return await self.commands.open_terminal(
+            CommandRequest(line, cwd=str(self.folder), environ=environ, output_limit=30_000)
+        )
 
     async def run(self, line: str) -> tuple[TerminalExit, str]:
         terminal = await self.open(line)
@@ -122,10 +124,12 @@ def test_its_surroundings_are_what_it_was_given(tmp_path):
 
     async def story(machine: Machine) -> None:
         terminal = await machine.commands.open_terminal(
-            "pwd; env; cat; ulimit -n >/dev/null; echo $((1+1))",
-            cwd=str(tmp_path / "a folder"),
-            environ={"EXTRA": "a\nb"},
-            output_limit=30_000,
+            CommandRequest(
+                "pwd; env; cat; ulimit -n >/dev/null; echo $((1+1))",
+                cwd=str(tmp_path / "a folder"),
+                environ={"EXTRA": "a\nb"},
+                output_limit=30_000,
+            )
         )
         assert await terminal.wait() == TerminalExit(code=0)
         lines = (await terminal.output()).text.splitlines()
@@ -155,7 +159,9 @@ def test_signals_and_descriptors_are_as_a_shell_expects_them(tmp_path):
 def test_a_command_that_cannot_be_started_is_told_in_words(tmp_path):
     async def story(machine: Machine) -> None:
         with pytest.raises(WorkspaceError, match=r"missing: no such file"):
-            await machine.commands.open_terminal("true", cwd=str(tmp_path / "missing"), environ={}, output_limit=1000)
+            await machine.commands.open_terminal(
+                CommandRequest("true", cwd=str(tmp_path / "missing"), output_limit=1000)
+            )
         with pytest.raises(WorkspaceError, match="argument list too long"):
             await machine.open("#" * 200_000)
 
@@ -574,12 +580,13 @@ def test_the_agents_own_children_are_none_of_the_fork_servers_business(tmp_path)
 
 AGENT = """
 import asyncio, os, sys
+from crow.commands.base import CommandRequest
 from crow.commands.processes import ForkServer
 from crow.commands.terminal import LocalCommands
 
 async def main():
     commands = LocalCommands(ForkServer(), sys.argv[1], dict(os.environ))
-    terminal = await commands.open_terminal(sys.argv[2], cwd=sys.argv[1], environ={}, output_limit=1000)
+    terminal = await commands.open_terminal(CommandRequest(sys.argv[2], cwd=sys.argv[1], output_limit=1000))
     while "ready" not in (await terminal.output()).text:
         await terminal.grew()
     print(terminal.mark, flush=True)

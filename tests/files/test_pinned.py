@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from crow.acp import buffers
+from crow.commands.base import CommandRequest
 from crow.errors import StaleFile, WorkspaceError
 from crow.files import local
 from crow.files.local import LocalWorkspace
@@ -117,7 +118,7 @@ def test_a_command_does_not_start_in_a_folder_that_became_a_link(folder):
         for cwd in ("pub", "pub/below"):
             with pytest.raises(WorkspaceError, match=rf"{CHANGED}.*The command was not started\."):
                 await machine.commands.open_terminal(
-                    "touch was-here", cwd=str(folder / cwd), environ={}, output_limit=1000
+                    CommandRequest("touch was-here", cwd=str(folder / cwd), output_limit=1000)
                 )
 
     on_this_machine(folder, story)

@@ -16,7 +16,7 @@ import pytest
 from crow.acp import translate, wire
 from crow.acp.sink import UpdateSink
 from crow.actions import Answer, Filled, Form, PermissionAnswer, PermissionQuestion, Person, Question
-from crow.commands.base import TerminalOutput
+from crow.commands.base import CommandRequest, Terminal, TerminalOutput
 from crow.events import (
     CallDescribed,
     CallOpened,
@@ -564,7 +564,7 @@ def test_a_terminal_of_one_client_is_text_to_another(tmp_path):
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
-class OneTerminal:
+class OneTerminal(Terminal):
     """The commands of a client, or of this machine, that open one terminal, which never ends by itself."""
 
     def __init__(self, client_id: str) -> None:
@@ -574,7 +574,7 @@ class OneTerminal:
         self.released = 0
         self.text = ""
 
-    async def open_terminal(self, command: str, **_: object) -> "OneTerminal":
+    async def open_terminal(self, request: CommandRequest) -> "OneTerminal":
         self.opened += 1
         return self
 
@@ -595,7 +595,7 @@ def test_a_command_in_one_clients_terminal_is_shown_to_the_others_as_text_while_
             first.commands = at_zed  # pyright: ignore[reportAttributeAccessIssue] -- as much of it as is needed
             stage.faces.commands._local = here  # pyright: ignore[reportAttributeAccessIssue]
             stage.faces.add(first)
-            terminal = await stage.faces.commands.open_terminal("make", cwd="/", environ={}, output_limit=100)
+            terminal = await stage.faces.commands.open_terminal(CommandRequest("make", cwd="/", output_limit=100))
             assert (terminal.client_id, at_zed.opened, here.opened) == ("term-1", 1, 0)
             happens: list[Event] = [
                 TurnStarted("t1"),
@@ -614,10 +614,12 @@ def test_a_command_in_one_clients_terminal_is_shown_to_the_others_as_text_while_
             await terminal.release()
             assert at_zed.released == 1
             # With two of them, the next command runs here, where both can see it.
-            other = await stage.faces.commands.open_terminal("make", cwd="/", environ={}, output_limit=100)
+            other = await stage.faces.commands.open_terminal(CommandRequest("make", cwd="/", output_limit=100))
             assert (other.client_id, at_zed.opened, here.opened) == ("", 1, 1)
             stage.faces.leave(second)
-            await (await stage.faces.commands.open_terminal("make", cwd="/", environ={}, output_limit=100)).release()
+            await (
+                await stage.faces.commands.open_terminal(CommandRequest("make", cwd="/", output_limit=100))
+            ).release()
             assert (at_zed.opened, here.opened) == (2, 1)
 
     asyncio.run(asyncio.wait_for(run(), 60))

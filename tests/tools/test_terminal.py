@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from crow.actions import Deed
+from crow.commands.base import CommandRequest
 from crow.commands.processes import ForkServer, marked
 from crow.commands.terminal import LocalCommands, LocalTerminal
 from crow.commands.terminals import Terminals
@@ -42,8 +43,8 @@ class Session(RecordingJournal):
         self.written: list[OutputGrew] = []
         self.changed = asyncio.Event()
 
-    async def open_terminal(self, command: str, **options: Any) -> LocalTerminal:
-        terminal = await self.commands.open_terminal(command, **options)
+    async def open_terminal(self, request: CommandRequest) -> LocalTerminal:
+        terminal = await self.commands.open_terminal(request)
         self.marks.append(terminal.mark)
         return terminal
 

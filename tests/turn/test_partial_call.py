@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crow.commands.base import Terminal
+from crow.commands.base import CommandRequest, Terminal
 from crow.commands.terminals import Terminals
 from crow.events import CallPreviewed, PlanChanged, PlanEntry
 from crow.files.base import Workspace
@@ -131,8 +131,8 @@ def test_a_command_of_one_line_is_shown_as_it_grows_and_a_long_one_costs_a_small
 class NoCommands:
     """Nothing is run while arguments arrive."""
 
-    async def open_terminal(self, command: str, **options: Any) -> Terminal:
-        raise AssertionError(command)
+    async def open_terminal(self, request: CommandRequest) -> Terminal:
+        raise AssertionError(request)
 
     async def close(self) -> None:
         pass

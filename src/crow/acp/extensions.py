@@ -19,7 +19,6 @@ from crow.acp.wire_extensions import (
     ChangedFiles,
     ChangedItems,
     ChangesRequest,
-    CommandRequest,
     DiffItem,
     FileChange,
     FilesRequest,
@@ -33,6 +32,7 @@ from crow.acp.wire_extensions import (
     OpenInputRequest,
     OutputRequest,
     OutputResponse,
+    RunningCommandRequest,
     SearchMatch,
     SearchPart,
     SearchRequest,
@@ -41,7 +41,7 @@ from crow.acp.wire_extensions import (
     UndoRequest,
     UndoResponse,
 )
-from crow.commands.base import OwnTerminal
+from crow.commands.base import Terminal
 from crow.paths import shown
 from crow.results import DiffBlock, DisplayBlock
 from crow.rpc.connection import Connection
@@ -72,7 +72,7 @@ class Extensions:
             "_crow/search": (SearchRequest, self._search),
             "_crow/files": (FilesRequest, self._files),
             "_crow/output": (OutputRequest, self._output),
-            "_crow/stop": (CommandRequest, self._stop),
+            "_crow/stop": (RunningCommandRequest, self._stop),
             "_crow/input": (InputRequest, self._input),
             "_crow/input/open": (OpenInputRequest, self._open_input),
             "_crow/input/size": (InputSizeRequest, self._input_size),
@@ -196,7 +196,7 @@ class Extensions:
             data=part.text, offset=part.offset, next=part.next, total=part.total, running=kept.is_running
         )
 
-    async def _stop(self, request: CommandRequest) -> Empty:
+    async def _stop(self, request: RunningCommandRequest) -> Empty:
         if not await self._find(request.session_id).session.terminals.stop_call(request.tool_call_id):
             raise not_running(request.tool_call_id)
         return Empty()
@@ -218,7 +218,7 @@ class Extensions:
         seat.session.faces.commands.is_input_open = request.open
         return Empty()
 
-    def _typed_into(self, request: CommandRequest) -> OwnTerminal:
+    def _typed_into(self, request: RunningCommandRequest) -> Terminal:
         terminal = self._find_trusted(request.session_id).session.terminals.typed_into(request.tool_call_id)
         if terminal is None:
             raise invalid_params(f"`toolCallId`: the call {request.tool_call_id[:100]!r} has no command to type into")

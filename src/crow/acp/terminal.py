@@ -15,7 +15,7 @@ from typing import Literal
 
 from crow.acp import wire
 from crow.commands import terminal_text as texts
-from crow.commands.base import TerminalExit, TerminalOutput
+from crow.commands.base import CommandRequest, Terminal, TerminalExit, TerminalOutput
 from crow.commands.processes import MARK, end_marked
 from crow.disk import Disk
 from crow.errors import WorkspaceError
@@ -73,22 +73,20 @@ class ClientCommands:
         self._added = added or {}
         self._late: set[asyncio.Task[None]] = set()
 
-    async def open_terminal(
-        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
-    ) -> "ClientTerminal":
-        await self.disk.run(lambda: refuse_link(cwd))  # it was judged as what it was then
+    async def open_terminal(self, request: CommandRequest) -> "ClientTerminal":
+        await self.disk.run(lambda: refuse_link(request.cwd))  # it was judged as what it was then
         mark = os.urandom(16).hex()
         # The list cannot take a variable away, but it can empty it.
-        variables = dict.fromkeys(self._withheld, "") | dict(self._added) | dict(environ) | {MARK: mark}
-        request = wire.CreateTerminalRequest(
+        variables = dict.fromkeys(self._withheld, "") | dict(self._added) | dict(request.environ) | {MARK: mark}
+        wanted = wire.CreateTerminalRequest(
             session_id=self._session_id,
             command="bash",  # with arguments: some clients run a bare command line by a shell, some by none
-            args=["-c", command],
+            args=["-c", request.command],
             env=[wire.EnvVariable(name=name, value=value) for name, value in variables.items()],
-            cwd=cwd,
-            output_byte_limit=max(output_limit, KEPT_BY_CLIENT),
+            cwd=request.cwd,
+            output_byte_limit=max(request.output_limit, KEPT_BY_CLIENT),
         )
-        creation = asyncio.get_running_loop().create_task(self._create(request, mark, output_limit))
+        creation = asyncio.get_running_loop().create_task(self._create(wanted, mark, request.output_limit))
         try:
             async with timeout(CREATION):
                 return await asyncio.shield(creation)
@@ -143,7 +141,7 @@ def _not_opened(error: RpcError) -> TerminalNotOpened:
     return TerminalNotOpened("refused", told, "Only the user can allow it.")
 
 
-class ClientTerminal:
+class ClientTerminal(Terminal):
     """A command in a terminal of the client's.
 
     `mark` is in the command's environment. Clients often end the shell alone when they are told to kill it; what still
@@ -152,7 +150,6 @@ class ClientTerminal:
 
     def __init__(self, connection: Connection, session_id: str, terminal_id: str, mark: str, output_limit: int) -> None:
         self.client_id = terminal_id
-        self.remark = ""
         self._connection = connection
         self._request = wire.TerminalRequest(session_id=session_id, terminal_id=terminal_id)
         self._mark = mark
@@ -170,9 +167,6 @@ class ClientTerminal:
     def glimpse(self) -> str:
         """The person already sees it; this is what was last looked at."""
         return texts.without_escapes(self._beginning)
-
-    def raw_growth(self, *, last: bool = False) -> str:
-        return ""
 
     async def wait(self) -> TerminalExit:
         return await asyncio.shield(self._waiting())

@@ -12,12 +12,12 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 
 import msgspec
 
 from crow.acp.terminal import ClientCommands, TerminalNotOpened
-from crow.commands.base import Terminal, TerminalExit
+from crow.commands.base import CommandRequest, Terminal, TerminalExit
 from crow.commands.terminal import LocalCommands
 from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.disk import Disk
@@ -143,18 +143,18 @@ class CheckedCommands:
         self._local = local
         self._check = check
 
-    async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
-        await self._client.disk.run(lambda: refuse_link(cwd))  # it was judged as what it was then
+    async def open_terminal(self, request: CommandRequest) -> Terminal:
+        await self._client.disk.run(lambda: refuse_link(request.cwd))  # it was judged as what it was then
         if await self._check.passes(self._client):
             try:
-                return await self._client.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+                return await self._client.open_terminal(request)
             except TerminalNotOpened as error:
                 if error.why == "silent":  # it may yet be started there: it must not run twice
                     self._check.give_up("The editor's terminal did not answer when it was to run commands")
                 if error.why != "unknown":
                     raise
                 self._check.give_up(NO_TERMINAL)
-        terminal = await self._local.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+        terminal = await self._local.open_terminal(request)
         terminal.remark = self._check.remark()
         return terminal
 
@@ -181,7 +181,7 @@ async def _run_harmless_command(commands: ClientCommands) -> Finding:
     code = secrets.choice(EXIT_CODES)
     with _folder() as folder:
         variables = {"CROW_CHECK_VALUE": VALUE, "CROW_CHECK_FOLDER": folder, "CROW_CHECK_CODE": str(code)}
-        terminal = await commands.open_terminal(LINE, cwd=folder, environ=variables, output_limit=4096)
+        terminal = await commands.open_terminal(CommandRequest(LINE, cwd=folder, environ=variables, output_limit=4096))
         try:
             ending = await terminal.wait()
             output = await terminal.output()

@@ -97,7 +97,7 @@ class FilesResponse(Wire, frozen=True):
 # --- commands
 
 
-class CommandRequest(Wire, frozen=True):
+class RunningCommandRequest(Wire, frozen=True):
     """Of `_crow/stop`: a command, by the call that started it."""
 
     session_id: str
@@ -109,11 +109,11 @@ class OpenInputRequest(Wire, frozen=True):
     open: bool
 
 
-class InputRequest(CommandRequest, frozen=True):
+class InputRequest(RunningCommandRequest, frozen=True):
     data: Annotated[str, Meta(max_length=64 * 1024)]
 
 
-class InputSizeRequest(CommandRequest, frozen=True):
+class InputSizeRequest(RunningCommandRequest, frozen=True):
     columns: Annotated[int, Meta(ge=1, le=1000)]
     rows: Annotated[int, Meta(ge=1, le=1000)]
 

@@ -8,9 +8,9 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
-from crow.commands.base import COLUMNS, TAKES_INPUT, TerminalExit, TerminalOutput
+from crow.commands.base import CommandRequest, Terminal, TerminalExit, TerminalOutput
 from crow.commands.kept_output import KeptOutput
 from crow.commands.processes import MARK, ForkServer, Supervised, SupervisorKilled, kill_marked
 from crow.commands.pty import ANSWERED_BY_NOBODY, DEFAULT_COLUMNS, Channel, open_channel
@@ -32,40 +32,27 @@ LOOKUP_TIMEOUT = 5.0
 
 
 class LocalCommands:
-    """`environ` is the whole environment that commands get, without what is none of their business. `takes_input` is
-    asked as each command starts: whether there is somebody who can type into it."""
-
-    def __init__(
-        self,
-        fork_server: ForkServer,
-        folder: str,
-        environ: Mapping[str, str],
-        takes_input: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, fork_server: ForkServer, folder: str, environ: Mapping[str, str]) -> None:
+        """`environ` is the whole environment that commands get, without what is none of their business."""
         self._fork_server = fork_server
-        self._takes_input = takes_input
         self._folder = OutputFolder(folder)
         self._environ = environ
         self._has_looked_round = False
         self._disk = Disk(folder)
 
-    async def open_terminal(
-        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
-    ) -> "LocalTerminal":
+    async def open_terminal(self, request: CommandRequest) -> "LocalTerminal":
         if not self._has_looked_round:
             self._has_looked_round = True
             with contextlib.suppress(FileSystemSilent):
                 await self._disk.run(lambda: remove_left_behind(os.path.dirname(self._folder.path)), LOOKUP_TIMEOUT)
         mark = os.urandom(8).hex()
-        arguments = [os.fsencode(word) for word in (await self._shell(), "-c", command)]
+        arguments = [os.fsencode(word) for word in (await self._shell(), "-c", request.command)]
+        cwd = request.cwd
         try:
-            takes_input = environ.get(TAKES_INPUT) == "1" or self._takes_input()
-            channel = open_channel(columns=int(environ.get(COLUMNS, DEFAULT_COLUMNS)), takes_input=takes_input)
-            withheld = (TAKES_INPUT, *(ANSWERED_BY_NOBODY if channel.takes_input else ()))
-            environ = {name: value for name, value in environ.items() if name not in withheld}
-            variables = {**self._seen_on(channel), **environ, "PWD": cwd, MARK: mark}
+            channel = open_channel(columns=request.columns or DEFAULT_COLUMNS, takes_input=request.takes_input)
+            variables = {**self._seen_on(channel), **_added(request, channel), "PWD": cwd, MARK: mark}
             encoded = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
-            terminal = LocalTerminal(mark, channel, self._folder, output_limit)
+            terminal = LocalTerminal(mark, channel, self._folder, request.output_limit)
             await terminal.start(self._fork_server, Request(os.fsencode(cwd), arguments, encoded))
         except SupervisorKilled:
             await asyncio.to_thread(kill_marked, mark)
@@ -95,12 +82,16 @@ class LocalCommands:
             return "/bin/sh"
 
 
-class LocalTerminal:
-    client_id = ""
+def _added(request: CommandRequest, channel: Channel) -> dict[str, str]:
+    """The variables of a request; of a command that can be typed into, without those that make programs ask nothing."""
+    withheld = ANSWERED_BY_NOBODY if channel.takes_input else ()
+    size = {"COLUMNS": str(request.columns)} if request.columns else {}
+    return size | {name: value for name, value in request.environ.items() if name not in withheld}
 
+
+class LocalTerminal(Terminal):
     def __init__(self, mark: str, channel: Channel, folder: OutputFolder, output_limit: int) -> None:
         self.mark = mark
-        self.remark = ""
         self._news = asyncio.Event()
         self._typing = asyncio.Lock()
         self._channel = channel
@@ -128,7 +119,6 @@ class LocalTerminal:
         return self._channel.takes_input and self._process is not None and not self._is_over()
 
     async def write_input(self, data: bytes) -> None:
-        """Types into the command, as far as it reads. Raises WorkspaceError if it takes no input, or has ended."""
         async with self._typing:
             if not self.takes_input:
                 raise WorkspaceError("Nothing can be typed into the command: it takes no input, or has ended.")
@@ -144,7 +134,6 @@ class LocalTerminal:
                 writing.cancel()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Tells the command how much can be seen of its output at once."""
         self._channel.resize(columns, rows)
 
     async def _follow(self, process: Supervised) -> TerminalExit:

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from crow.commands.base import Commands, OwnTerminal, Terminal, TerminalExit, TerminalOutput
+from crow.commands.base import CommandRequest, Commands, Terminal, TerminalExit, TerminalOutput
 from crow.commands.kept_output import KeptOutput
 from crow.errors import WorkspaceError
 
@@ -89,15 +89,13 @@ class Terminals:
         self.on_end: Callable[[BackgroundCommand], None] | None = None
         """Told of each command in the background that ends by itself."""
 
-    async def open(
-        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int, call_id: str = ""
-    ) -> Terminal:
+    async def open(self, request: CommandRequest, call_id: str = "") -> Terminal:
         """`call_id` is that of the call for which it is opened."""
-        terminal = await self._commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
-        self._open[terminal] = command
+        terminal = await self._commands.open_terminal(request)
+        self._open[terminal] = request.command
         if call_id:
             self._by_call[call_id] = terminal
-        if call_id and isinstance(terminal, OwnTerminal):
+        if call_id and terminal.kept is not None:
             self._kept[call_id] = terminal.kept
         return terminal
 
@@ -113,10 +111,10 @@ class Terminals:
         await terminal.kill()
         return True
 
-    def typed_into(self, call_id: str) -> OwnTerminal | None:
+    def typed_into(self, call_id: str) -> Terminal | None:
         """The terminal of a call's command, if that runs and can be typed into."""
         terminal = self._by_call.get(call_id)
-        return terminal if isinstance(terminal, OwnTerminal) and terminal.takes_input else None
+        return terminal if terminal is not None and terminal.takes_input else None
 
     def was_stopped(self, call_id: str) -> bool:
         """Whether the person has stopped the command of a call."""

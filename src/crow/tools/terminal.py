@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from crow.actions import Deed
-from crow.commands.base import TAKES_INPUT, OwnTerminal, Terminal, TerminalExit, TerminalOutput
+from crow.commands.base import CommandRequest, Terminal, TerminalExit, TerminalOutput
 from crow.commands.terminals import Terminals
 from crow.errors import StaleFile
 from crow.events import CallProgressed, Journal, OutputGrew, Remark
@@ -164,7 +164,7 @@ class CommandAction(Action):
         self._workspace = workspace
         self._timeout = timeout
         self._remarks = remarks
-        self._environ: dict[str, str] = NO_QUESTIONS
+        self._takes_input = False
         self._broken_off: tuple[str, str] | None = None
         """The client's id of the terminal, and what was printed, when the command was ended before its time."""
         self.title = command_title(arguments.command)
@@ -181,13 +181,10 @@ class CommandAction(Action):
             self._terminals.need_room()
         begun = time.monotonic()
         await self._check_folder()
-        terminal = await self._terminals.open(
-            self._command,
-            cwd=self._folder.real,
-            environ=self._environ,
-            output_limit=OUTPUT_LIMIT,
-            call_id=self._call_id,
+        request = CommandRequest(
+            self._command, self._folder.real, OUTPUT_LIMIT, NO_QUESTIONS, takes_input=self._takes_input
         )
+        terminal = await self._terminals.open(request, self._call_id)
         if terminal.remark:
             journal.append(Remark("warning", terminal.remark))
         try:
@@ -213,7 +210,7 @@ class CommandAction(Action):
         return result
 
     def open_input(self) -> None:
-        self._environ = {**NO_QUESTIONS, TAKES_INPUT: "1"}
+        self._takes_input = True
 
     async def _check_folder(self) -> None:
         """Another folder may have taken its name since the person agreed."""
@@ -272,8 +269,7 @@ class CommandAction(Action):
                 if terminal.client_id:
                     journal.append(CallProgressed(self._call_id, (TerminalBlock(terminal.client_id),)))
                     return await terminal.wait()
-                takes_input = isinstance(terminal, OwnTerminal) and terminal.takes_input
-                journal.append(OutputGrew(self._call_id, "", self._folder.real, takes_input=takes_input))
+                journal.append(OutputGrew(self._call_id, "", self._folder.real, takes_input=terminal.takes_input))
                 return await self._show_growth(terminal, journal)
         except TimeoutError:
             return None

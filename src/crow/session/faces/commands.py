@@ -5,9 +5,11 @@ one client's terminal means nothing to another.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
-from crow.commands.base import COLUMNS, TAKES_INPUT, Commands, Terminal, TerminalExit, TerminalOutput
+import msgspec
+
+from crow.commands.base import CommandRequest, Commands, Terminal, TerminalExit, TerminalOutput
 from crow.commands.terminal_text import last_part
 from crow.events import Event, TerminalSeen
 from crow.session.faces.face import Face
@@ -39,18 +41,17 @@ class FacesCommands:
         self.on_begin: Callable[[], None] = lambda: None
         """Called before each command begins."""
 
-    async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
+    async def open_terminal(self, request: CommandRequest) -> Terminal:
         faces = self._faces()
-        wants_input = self.is_input_open or TAKES_INPUT in environ
-        environ = {name: value for name, value in environ.items() if name != TAKES_INPUT}
         self.on_begin()
         alone = faces[0].commands if len(faces) == 1 and faces[0].is_trusted else None
         if alone is None:
-            size = {COLUMNS: str(lead.known.columns)} if (lead := self._lead()) and lead.known.columns else {}
-            takes_input = wants_input and any(face.known.can_type for face in faces if face.is_trusted)
-            environ = {**size, **environ, **({TAKES_INPUT: "1"} if takes_input else {})}
-            return await self._local.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
-        terminal = await alone.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+            columns = lead.known.columns if (lead := self._lead()) else 0
+            can_type = any(face.known.can_type for face in faces if face.is_trusted)
+            takes_input = can_type and (self.is_input_open or request.takes_input)
+            request = msgspec.structs.replace(request, columns=columns, takes_input=takes_input)
+            return await self._local.open_terminal(request)
+        terminal = await alone.open_terminal(msgspec.structs.replace(request, takes_input=False))
         return _MirroredTerminal(terminal, self._mirror(terminal)) if terminal.client_id else terminal
 
     async def close(self) -> None:
@@ -77,29 +78,19 @@ class FacesCommands:
             await asyncio.sleep(POLL_INTERVAL)
 
 
-class _MirroredTerminal:
+class _MirroredTerminal(Terminal):
     """A client's terminal, which others are shown as text until it is released."""
 
     def __init__(self, terminal: Terminal, mirror: Coroutine[None, None, None]) -> None:
+        self.client_id, self.remark = terminal.client_id, terminal.remark
         self._terminal = terminal
         self._mirroring = asyncio.get_running_loop().create_task(mirror)
-
-    @property
-    def client_id(self) -> str:
-        return self._terminal.client_id
-
-    @property
-    def remark(self) -> str:
-        return self._terminal.remark
 
     async def grew(self) -> None:
         await self._terminal.grew()
 
     def glimpse(self) -> str:
         return self._terminal.glimpse()
-
-    def raw_growth(self, *, last: bool = False) -> str:
-        return self._terminal.raw_growth(last=last)
 
     async def wait(self) -> TerminalExit:
         return await self._terminal.wait()
