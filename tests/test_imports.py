@@ -171,7 +171,7 @@ LIBRARIES = {
     "anyio": ("mcp",),
     "bs4": ("web.html",),
     "ddgs": ("web.search", "cli.doctor"),
-    "httpx2": ("model.http", "model.connections", "model.streaming", "config.network", "web", "mcp.client"),
+    "httpx2": ("model.http", "model.connections", "model.streaming", "config.hosts", "web", "mcp.client"),
     "idna": ("web.urls",),
     "jiter": ("turn.partial_call", "tools.arguments"),
     "markdownify": ("web.html",),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS
 from tests.support.editor import Editor
 from tests.support.vendors import DONE, PATH, Vendor, Vendors
 from tests.support.vendors_chat import CHAT_VENDORS, Groq

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS
 from tests.config import support
 from tests.config.support import ModelServer, Terminal, crow, write_config
 

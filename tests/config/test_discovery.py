@@ -20,8 +20,7 @@ from crow.config.discovery import (
     local_servers,
 )
 from crow.config.hosts import shown_address
-from crow.config.settings import ModelSettings, ProviderSettings, Settings
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS, ModelSettings, ProviderSettings, Settings
 from crow.errors import ConfigError
 from tests.config.support import ModelServer
 from tests.support.patience import DEADLINE
@@ -166,9 +165,6 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 ANSWERS = {
     "content-length": OK + b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY),
-    "chunked": OK
-    + b"Transfer-Encoding: chunked\r\n\r\n%x;note=1\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n"
-    % (10, BODY[:10], len(BODY) - 10, BODY[10:]),
     "until the end": b"HTTP/1.0 200 OK\r\n\r\n" + BODY,
 }
 

@@ -396,7 +396,7 @@ def test_the_tools_that_rules_may_name_are_those_that_there_are():
     source = Path(__file__).parent.parent.parent / "src" / "crow"
     made = re.findall(r'ToolSpec\(\s*"(\w+)"', "".join(path.read_text() for path in (source / "tools").glob("*.py")))
     named = re.findall(
-        r'^NAME = "(\w+)"', "".join(path.read_text() for path in (source / "mcp/using").glob("*.py")), re.M
+        r'^NAME = "(\w+)"', "".join(path.read_text() for path in (source / "mcp/client").glob("*.py")), re.M
     )
     assert sorted(TOOLS) == sorted([*made, *named])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.config.variables import mistakes, patience_in
+from crow.config.discovery import mistakes, patience_in
 from tests.config.support import crow, write_config
 
 SCRIPTED = 'model = "s/x"\n[providers.s]\ntype = "scripted"\nscript = "script.toml"\n'

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.config.settings import ModelSettings, ProviderSettings
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS, ModelSettings, ProviderSettings
 from crow.model import catalog
 from crow.model.base import ModelInfo, Price
 from crow.model.facts import Facts, known_facts

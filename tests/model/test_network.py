@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crow.config.network import proxy_for
+from crow.config.hosts import proxy_for
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError
 from crow.messages import StopReason

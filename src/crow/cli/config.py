@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from crow.cli.parsing import a_file
 from crow.cli.terminal import confirm, is_interactive
+from crow.config.discovery import mistakes, variables_of
 from crow.config.home import config_path, home, is_there, reason, write_file
 from crow.config.load import doubts, parse_settings, read_config
 from crow.config.settings import Amount, Settings, amounts_of
-from crow.config.variables import mistakes, variables_of
 from crow.errors import ConfigError, CrowError
 
 EDITORS = ("nano", "vim", "vi", "emacs")

@@ -10,8 +10,7 @@ import time
 from importlib.resources import files
 from typing import NamedTuple
 
-from crow.config.discovery import MODEL
-from crow.config.variables import ALLOW, MODE
+from crow.config.discovery import ALLOW, MODE, MODEL
 from crow.timeouts import timeout
 
 TESTS = "python3 test_nest.py"

@@ -16,12 +16,11 @@ from crow.cli.doctor_store import check_attaching, check_store
 from crow.cli.models import TIME_LIMIT
 from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen, clean_prose, counted
 from crow.cli.terminal import speaks_utf8
-from crow.config.discovery import Discovery, add_local_servers, from_environment
+from crow.config.discovery import KNOWN, Discovery, add_local_servers, from_environment, mistakes
 from crow.config.home import config_path, home, log_path
 from crow.config.load import about_rule, load_settings
 from crow.config.settings import Settings, WebSettings
 from crow.config.toml import nearest
-from crow.config.variables import KNOWN, mistakes
 from crow.errors import ConfigError, CrowError, WebError
 from crow.mcp.client.configured import server_names
 from crow.messages import SERVER_TOOL

@@ -18,11 +18,10 @@ from crow.cli.models import TIME_LIMIT, if_listed
 from crow.cli.pick import is_same_model, named
 from crow.cli.process import in_a_folder
 from crow.cli.render_screen import counted
-from crow.config.discovery import Discovery, has_key, how_to_choose, split_model, without_a_model
+from crow.config.discovery import Discovery, has_key, how_to_choose, split_model, variables_of, without_a_model
 from crow.config.hosts import shown_address
 from crow.config.settings import Limits, McpServerSettings, ProviderSettings, Settings
 from crow.config.toml import toml_key, toml_string
-from crow.config.variables import variables_of
 from crow.errors import CrowError
 from crow.mcp.client.configured import ConfiguredServer, Origin, shown_name
 from crow.model.base import ModelInfo

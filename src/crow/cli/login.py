@@ -12,8 +12,7 @@ from crow.cli.render_screen import clean_prose
 from crow.cli.terminal import ask_secret, confirm, is_interactive
 from crow.config.home import check_writable, config_path, home, read_file, write_file
 from crow.config.load import load_settings
-from crow.config.settings import ProviderSettings
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS, ProviderSettings
 from crow.errors import ConfigError, CrowError, ModelError, ModelRefusedKey, ModelRejected
 
 ATTEMPTS = 3

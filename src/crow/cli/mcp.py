@@ -7,11 +7,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from crow.config.discovery import MCP_TOKEN
 from crow.config.home import config_path, home
 from crow.config.hosts import shown_address
 from crow.config.load import load_settings
 from crow.config.settings import McpServerSettings
-from crow.config.variables import MCP_TOKEN
 from crow.errors import CrowError
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from crow.actions import Deed
 from crow.cli.process import log_to_file, serve_until_shutdown
 from crow.commands.processes import ForkServer
 from crow.commands.terminal import LocalCommands, seen_by_commands
+from crow.config.discovery import key_variables
 from crow.config.home import home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
-from crow.config.variables import key_variables
 from crow.files.output_folder import outputs_folder
 from crow.mcp.server.calling import Judge
 from crow.mcp.server.clients import CommandRunner, ServerOptions

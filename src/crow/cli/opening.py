@@ -14,9 +14,8 @@ from crow.cli.parsing import a_folder
 from crow.cli.process import in_a_folder
 from crow.cli.run_prompt import WrongUsage
 from crow.cli.terminal import choose, is_interactive, only_prints_lines
-from crow.config.discovery import MODEL
+from crow.config.discovery import ALLOW, MODE, MODEL
 from crow.config.settings import MODES
-from crow.config.variables import ALLOW, MODE
 from crow.errors import CrowError
 from crow.store.base import SessionEntry
 from crow.visible import one_line

@@ -17,8 +17,7 @@ from crow.config.discovery import (
     local_servers,
 )
 from crow.config.hosts import check_url, shown_address
-from crow.config.settings import ProviderSettings, Settings
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS, ProviderSettings, Settings
 from crow.errors import ConfigError
 from crow.visible import one_line
 

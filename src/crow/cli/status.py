@@ -11,6 +11,7 @@ from crow.cli.terminal import is_interactive
 from crow.config.discovery import (
     Discovery,
     add_local_servers,
+    check_variables,
     discover,
     from_environment,
     how_to_choose,
@@ -18,9 +19,7 @@ from crow.config.discovery import (
 )
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
-from crow.config.settings import Settings
-from crow.config.variables import check_variables
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS, Settings
 from crow.errors import ConfigError, CrowError
 
 if TYPE_CHECKING:

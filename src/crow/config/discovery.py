@@ -1,23 +1,36 @@
-"""Decides which model sessions begin with where none is configured: from keys in the environment and model servers on
-this machine.
+"""Finds models without a configuration: by keys in the environment, and on model servers of this machine.
+
+What a session begins with is decided here, and what variables such as CROW_MODE may hold.
 """
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import cast
 
 import msgspec
 
 from crow.config.hosts import shown_address
-from crow.config.settings import ProviderSettings, Settings
-from crow.config.vendors import VENDORS
+from crow.config.load import parse_allowed
+from crow.config.settings import MODES, VENDORS, Mode, ProviderSettings, Settings, WebSettings
+from crow.config.toml import explain
 from crow.errors import ConfigError
+from crow.visible import one_line
 
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 """Where the usual model servers listen; the variable CROW_LOCAL_SERVERS ("name=port,name=port") says otherwise."""
 
 MODEL = "CROW_MODEL"
 """The variable that names the model, whatever the configuration says."""
+MODE = "CROW_MODE"
+PATIENCE = "CROW_PATIENCE"
+ALLOW = "CROW_ALLOW"
+"""Holds what `crow run --allow` was given, one a line. No command gets to see it."""
+MCP_TOKEN = "CROW_MCP_TOKEN"  # noqa: S105 -- the name of a variable
+"""What the clients of `crow mcp --http` have to show."""
+KNOWN = ("CROW_HOME", MODEL, MODE, "CROW_LOCAL_SERVERS", PATIENCE, ALLOW, MCP_TOKEN)
+
+SHORTEST_PATIENCE = 0.05
 
 HOW_TO_SET_UP = "Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server."
 
@@ -162,8 +175,8 @@ def local_servers(environ: Mapping[str, str]) -> dict[str, int]:
 
 # --- asking the servers on this machine which models they have
 
-# It runs while an editor waits for its session, so it costs next to nothing: one plain HTTP/1.1 request per port on
-# asyncio's own streams, all at once. Whatever answers there and is no model server is passed over in silence.
+# It runs while an editor waits for its session, so it costs next to nothing: one plain request per port on the streams
+# of asyncio, all at once. Whatever answers there and is no model server is passed over in silence.
 
 PROBE_TIMEOUT = 0.2
 """Seconds, for all servers together."""
@@ -176,10 +189,6 @@ class _Entry(msgspec.Struct):
 
 class _ModelList(msgspec.Struct):
     data: list[_Entry]
-
-
-class _NoModelServer(Exception):
-    pass
 
 
 async def probe(servers: dict[str, int]) -> dict[str, list[str]]:
@@ -196,51 +205,106 @@ async def probe(servers: dict[str, int]) -> dict[str, list[str]]:
 
 async def _list_models(port: int) -> list[str] | None:
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LARGEST_ANSWER)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
         return None
     try:
-        writer.write(
-            f"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-            "Accept: application/json\r\nConnection: close\r\n\r\n".encode()
-        )
-        body = await _read_body(reader)
+        # In HTTP/1.0 an answer is never in chunks, and its end is that of the connection.
+        writer.write(f"GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n".encode())
+        answer = b""
+        while piece := await reader.read(64 * 1024):
+            answer += piece
+            if len(answer) > LARGEST_ANSWER:
+                return None
+        head, _, body = answer.partition(b"\r\n\r\n")
+        if not re.match(rb"HTTP/1\.[01] 200\b", head):
+            return None
         return [entry.id for entry in msgspec.json.decode(body, type=_ModelList).data]
-    except (_NoModelServer, OSError, EOFError, ValueError, asyncio.LimitOverrunError):
+    except (OSError, ValueError):
         return None
     finally:
         writer.close()
 
 
-async def _read_body(reader: asyncio.StreamReader) -> bytes:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-    if not re.match(r"http/1\.[01] 200\b", head):
-        raise _NoModelServer
-    if re.search(r"\r\ntransfer-encoding:[^\r]*\bchunked\b", head):
-        return await _read_chunks(reader)
-    if length := re.search(r"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r\n", head):
-        return await _read_exactly(reader, int(length[1]))
-    return await _read_to_end(reader)
+# --- what the variables may hold: a value that cannot be used is an error, as in the configuration
 
 
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    body = b""
-    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-        body += await _read_exactly(reader, size, already=len(body))
-        await reader.readexactly(2)
-    return body
+def mode_in(environ: Mapping[str, str]) -> Mode | None:
+    """The mode that sessions begin with, whatever the configuration says; None if the variable is not set."""
+    wanted = environ.get(MODE, "")
+    if wanted and wanted not in MODES:
+        raise ConfigError(f"{explain(wanted, Mode, MODE)}.")
+    return cast("Mode", wanted) or None
 
 
-async def _read_exactly(reader: asyncio.StreamReader, size: int, *, already: int = 0) -> bytes:
-    if not 0 <= size <= LARGEST_ANSWER - already:
-        raise _NoModelServer
-    return await reader.readexactly(size)
+def patience_in(environ: Mapping[str, str], default: float) -> float:
+    """Seconds after which a wait is named."""
+    written = environ.get(PATIENCE, "")
+    if not written.strip():
+        return default
+    try:
+        seconds = float(written)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f'{PATIENCE}: expected seconds, a number above 0, found "{one_line(written, 100)}".')
+    return max(seconds, SHORTEST_PATIENCE)
 
 
-async def _read_to_end(reader: asyncio.StreamReader) -> bytes:
-    body = b""
-    while piece := await reader.read(64 * 1024):
-        body += piece
-        if len(body) > LARGEST_ANSWER:
-            raise _NoModelServer
-    return body
+def check_model(environ: Mapping[str, str]) -> None:
+    """Whether it is written as a model is. Which there are, only the providers know."""
+    written = environ.get(MODEL, "")
+    if written and not all(split_model(written)):
+        raise ConfigError(
+            f'{MODEL}: expected provider/model, found "{one_line(written, 100)}".',
+            remedy="`crow models` lists those there are.",
+        )
+
+
+def with_allowed(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """The settings with what is allowed for this start."""
+    try:
+        rules = [parse_allowed(line) for line in environ.get(ALLOW, "").splitlines() if line.strip()]
+    except ConfigError as error:
+        raise ConfigError(f"{ALLOW}: {error}") from None
+    if not rules:
+        return settings
+    permission = msgspec.structs.replace(settings.permission, rules=[*settings.permission.rules, *rules])
+    return msgspec.structs.replace(settings, permission=permission)
+
+
+def mistakes(environ: Mapping[str, str]) -> Iterator[ConfigError]:
+    """What is wrong with each variable."""
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: mode_in(environ),
+        lambda: patience_in(environ, SHORTEST_PATIENCE),
+        lambda: check_model(environ),
+        lambda: local_servers(environ),
+        lambda: with_allowed(Settings(), environ),
+    )
+    for check in checks:
+        try:
+            check()
+        except ConfigError as error:
+            yield error
+
+
+def check_variables(environ: Mapping[str, str]) -> None:
+    """ConfigError says what is wrong with the first that cannot be used."""
+    for mistake in mistakes(environ):
+        raise mistake
+
+
+# --- the variables that hold keys of ours: no command and no server gets to see them
+
+
+def variables_of(provider: ProviderSettings) -> set[str]:
+    """The variables that the provider's key and headers are taken from."""
+    named = {name for value in provider.headers.values() for name in re.findall(r"\$\{(\w+)\}", value)}
+    return named | ({provider.api_key_env} if provider.api_key_env else set[str]())
+
+
+def key_variables(providers: Iterable[ProviderSettings], web: WebSettings) -> set[str]:
+    configured = {web.api_key_env}.union(*map(variables_of, providers))
+    vendors = {name for vendor in VENDORS.values() for name in vendor.key_variables}
+    return {name for name in configured if name} | vendors | {MCP_TOKEN, ALLOW}

@@ -17,6 +17,7 @@ from crow.config.hosts import check_host, check_url, is_header_name, is_header_v
 from crow.config.settings import (
     KEY_HEADERS,
     TOOLS,
+    VENDORS,
     McpServerSettings,
     ModelSettings,
     PermissionRule,
@@ -25,7 +26,6 @@ from crow.config.settings import (
     amounts_of,
 )
 from crow.config.toml import explain, parse_toml, toml_key
-from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
 from crow.messages import SERVER_TOOL
 from crow.visible import one_line

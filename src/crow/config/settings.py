@@ -1,8 +1,10 @@
-"""Every setting of config.toml with its type and default, and how budgets such as "0.50 USD" are read. The names are
-fixed: users' files and the documentation rely on them.
+"""Every setting of config.toml with its type and default, how budgets such as "0.50 USD" are read, and the vendors that
+Crow knows by name. The names are fixed: users' files and the documentation rely on them.
 """
 
+import os.path
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -243,3 +245,61 @@ def shown_amount(value: float, unit: str) -> str:
         return f"{value:,.0f} {unit}"
     digits = 2 if value >= 1 or value == 0 or round(value, 2) == round(value, 6) else 4
     return f"{value:,.{digits}f} {unit}"
+
+
+# --- the vendors that Crow knows by name, whose address and usual variable need not be configured
+
+_REGION = re.compile(r"[a-z0-9-]+")
+
+
+class Vendor(msgspec.Struct, frozen=True):
+    title: str
+    type: Literal["openai", "anthropic"]
+    base_url: str
+    key_variable: str
+    default_model: str
+    """Chosen when nothing else says which: good at code, and a name that outlives a release where there is one."""
+    keys_page: str
+    """Where a person gets a key."""
+    other_variables: tuple[str, ...] = ()
+    """Further names of the variable, under which people have the same key."""
+    address_variable: str = ""
+    """Holds another address that the same key is meant for, such as a gateway's."""
+    region: str = ""
+    """The part of the address that is another one in each region."""
+    region_variables: tuple[str, ...] = ()
+    """Hold the region, if one is set."""
+    key_has_other_uses: bool = False
+    """The variable is set by people who never meant it for a model: a server on this machine goes before it."""
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        return (self.key_variable, *self.other_variables)
+
+    def variable_in(self, environ: Mapping[str, str]) -> str:
+        """The variable that holds a key; empty if none does."""
+        return next((name for name in self.key_variables if environ.get(name, "").strip()), "")
+
+    def address_in(self, environ: Mapping[str, str]) -> str:
+        """Where the key in the vendor's variable is meant for."""
+        if self.address_variable and (address := environ.get(self.address_variable)):
+            return address
+        region = next(filter(None, map(environ.get, self.region_variables)), "")
+        return self.base_url.replace(self.region, region) if _REGION.fullmatch(region) else self.base_url
+
+    def is_at(self, address: str) -> bool:
+        """Whether the vendor answers there, in whichever region."""
+        if not self.region:
+            return address == self.base_url
+        before, after = self.base_url.split(self.region)
+        region = address.removeprefix(before).removesuffix(after)
+        return address == f"{before}{region}{after}" and _REGION.fullmatch(region) is not None
+
+
+def _read_vendors() -> dict[str, Vendor]:
+    with open(os.path.join(os.path.dirname(__file__), "vendors.json"), "rb") as file:
+        return msgspec.json.decode(file.read(), type=dict[str, Vendor])
+
+
+VENDORS = _read_vendors()
+"""In the order in which their variables are looked for."""

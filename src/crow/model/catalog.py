@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crow.config.hosts import host_and_port, is_nearby
-from crow.config.settings import Limits, ModelSettings, ProviderSettings
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS, Limits, ModelSettings, ProviderSettings
 from crow.errors import ConfigError
 from crow.model.base import Model, ModelInfo, Price
 from crow.model.facts import Facts, known_facts

@@ -9,8 +9,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from crow.config.hosts import SECRET_NAME, host_of, is_header_value, looks_secret, secrets_in, shown_address
-from crow.config.settings import ProviderSettings
-from crow.config.vendors import VENDORS
+from crow.config.settings import VENDORS, ProviderSettings
 from crow.errors import ConfigError, SetupNeeded
 from crow.model.credentials import scrub
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx2
 
-from crow.config import network
+from crow.config import hosts
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.model import error_bodies
 from crow.model.connections import Connections, Way, connections_to
@@ -64,8 +64,8 @@ class Http(ReplyErrors):
         """There is a server at the address: when it cannot be reached, it may be back soon."""
         self._timeout = httpx2.Timeout(max(self._first, idle), read=self._first, connect=CONNECT_TIMEOUT)
         self._auth = httpx2.BasicAuth(*endpoint.login) if endpoint.login else httpx2.USE_CLIENT_DEFAULT
-        tls = network.tls_for(endpoint.url.partition(":")[0], environ)
-        self._way = Way(endpoint.url, tls, network.proxy_for(endpoint.url, environ))
+        tls = hosts.tls_for(endpoint.url.partition(":")[0], environ)
+        self._way = Way(endpoint.url, tls, hosts.proxy_for(endpoint.url, environ))
         self._connections: Connections | None = None
 
     async def close(self) -> None:
@@ -359,7 +359,7 @@ def warm(base_url: str) -> None:
     for module in ("httpcore2", "anyio._backends._asyncio", "anyio.streams.tls", "httpcore2._backends.anyio"):
         importlib.import_module(module)
     with contextlib.suppress(ConfigError):  # whoever creates the model will be told
-        network.tls_for(base_url.partition(":")[0] or "https", os.environ)
+        hosts.tls_for(base_url.partition(":")[0] or "https", os.environ)
 
 
 def _asked(then: Callable[[], None]) -> Callable[[str, Any], Awaitable[None]]:

@@ -15,18 +15,21 @@ from crow.config.discovery import (
     Discovery,
     add_local_servers,
     can_chat,
+    check_variables,
     discover,
     first_model,
     from_environment,
     has_key,
     how_to_choose,
+    key_variables,
     local_provider,
     local_servers,
+    mode_in,
     split_model,
+    with_allowed,
 )
 from crow.config.load import load_settings
 from crow.config.settings import Limits, Mode, ProviderSettings, Settings
-from crow.config.variables import check_variables, key_variables, mode_in, with_allowed
 from crow.errors import ConfigError, CrowError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelInfo

@@ -14,8 +14,8 @@ import msgspec
 from crow.commands.processes import ForkServer
 from crow.commands.terminal import seen_by_commands
 from crow.commands.terminals import Terminals
+from crow.config.discovery import patience_in
 from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
-from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
 from crow.events import Notice, PromptTold, TurnIds, TurnStarted
 from crow.files.output_folder import outputs_folder

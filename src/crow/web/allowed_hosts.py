@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
-from crow.config.network import proxy_variable
+from crow.config.hosts import proxy_variable
 from crow.errors import WebError
 from crow.web.urls import WebUrl, bracketed
 

@@ -18,7 +18,7 @@ import httpx2
 import msgspec
 
 import crow
-from crow.config.network import tls_for
+from crow.config.hosts import tls_for
 from crow.errors import WebError
 from crow.timeouts import timeout_at
 from crow.visible import one_line

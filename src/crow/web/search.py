@@ -15,8 +15,7 @@ import httpx2
 import msgspec
 
 import crow
-from crow.config.hosts import host_of
-from crow.config.network import tls_for
+from crow.config.hosts import host_of, tls_for
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
 from crow.timeouts import timeout
