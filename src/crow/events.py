@@ -10,7 +10,8 @@ unique in the session and stable on replay. What a subagent does for that call i
 """
 
 import time
-from typing import Literal, Protocol
+from collections.abc import Iterator
+from typing import ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -18,8 +19,17 @@ from crow.messages import ProviderData, StopReason, UserPart
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 
 
-class _Event(msgspec.Struct, frozen=True, tag_field="event"):
-    """Base of all events; the tag is the record's type when a journal is stored."""
+class Event(msgspec.Struct, frozen=True, tag_field="event"):
+    """Base of all events; the tag is the record's type when a journal is stored.
+
+    Whoever reads a journal names the events that it has to do with, and passes over the others.
+    """
+
+    stored: ClassVar[bool] = True
+    """False for an event that is of use only while it happens."""
+    optional: ClassVar[bool] = False
+    """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it,
+    but for what only the model or its provider misses or minds."""
 
 
 # --- what the person sent
@@ -71,11 +81,11 @@ class SentLink(msgspec.Struct, frozen=True, tag="link", tag_field="sent"):
 Sent = SentText | SentMedia | SentResource | SentLink
 
 
-class TurnStarted(_Event, frozen=True, tag="turn_started"):
+class TurnStarted(Event, frozen=True, tag="turn_started"):
     turn_id: str
 
 
-class UserSaid(_Event, frozen=True, tag="user_said"):
+class UserSaid(Event, frozen=True, tag="user_said"):
     message_id: str
     sent: tuple[Sent, ...]
     """As it came, for replay."""
@@ -83,26 +93,29 @@ class UserSaid(_Event, frozen=True, tag="user_said"):
     """As the model gets it: links read, attachments fenced, what cannot be used named."""
 
 
-class SteeringReceived(_Event, frozen=True, tag="steering_received"):
+class SteeringReceived(Event, frozen=True, tag="steering_received"):
     """A message was accepted into the running turn. The model has yet to get it: a UserSaid with the same id says that
     it did, a SteeringLeftOver that it will not."""
 
+    optional = True
     message_id: str
     sent: tuple[Sent, ...]
 
 
-class ModeTold(_Event, frozen=True, tag="mode_told"):
+class ModeTold(Event, frozen=True, tag="mode_told"):
     """The model was told of the mode that the session is in. Not shown: the person chose it."""
 
+    optional = True
     mode: str
     text: str
     """Empty if the result of a call has told it."""
 
 
-class PromptTold(_Event, frozen=True, tag="prompt_told"):
+class PromptTold(Event, frozen=True, tag="prompt_told"):
     """What the model knows of its surroundings: in the system prompt, which then stays as it is for the whole
     conversation, or as `news` of what has changed since. Not shown."""
 
+    optional = True
     where: str
     """The folders, the system and the date."""
     skills: str
@@ -114,12 +127,12 @@ class PromptTold(_Event, frozen=True, tag="prompt_told"):
 # --- what the model does
 
 
-class TextDelta(_Event, frozen=True, tag="text_delta"):
+class TextDelta(Event, frozen=True, tag="text_delta"):
     message_id: str
     text: str
 
 
-class ThoughtDelta(_Event, frozen=True, tag="thought_delta"):
+class ThoughtDelta(Event, frozen=True, tag="thought_delta"):
     message_id: str
     text: str
     origin: str
@@ -130,7 +143,7 @@ class ThoughtDelta(_Event, frozen=True, tag="thought_delta"):
     host: str = ""
 
 
-class ThoughtSealed(_Event, frozen=True, tag="thought_sealed"):
+class ThoughtSealed(Event, frozen=True, tag="thought_sealed"):
     """The provider's signature over a thought, or (redacted) the opaque thought itself."""
 
     message_id: str
@@ -141,9 +154,10 @@ class ThoughtSealed(_Event, frozen=True, tag="thought_sealed"):
     host: str = ""
 
 
-class ProviderDataKept(_Event, frozen=True, tag="provider_data_kept"):
+class ProviderDataKept(Event, frozen=True, tag="provider_data_kept"):
     """What the provider wants back with a message, a thought or a call: seen by nobody, sent again with the history."""
 
+    optional = True
     part_id: str
     """Of the message or the call."""
     kept: ProviderData
@@ -151,7 +165,7 @@ class ProviderDataKept(_Event, frozen=True, tag="provider_data_kept"):
     """It belongs to a thought, of which nothing may have been shown."""
 
 
-class CallOpened(_Event, frozen=True, tag="call_opened"):
+class CallOpened(Event, frozen=True, tag="call_opened"):
     """The model has named a tool; its arguments are still to come."""
 
     call_id: str
@@ -167,23 +181,25 @@ class CallOpened(_Event, frozen=True, tag="call_opened"):
     """The model wrote it as text, which may be a quotation: it is not believed as a real one is."""
 
 
-class ArgumentsGrew(_Event, frozen=True, tag="arguments_grew"):
+class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):
+    stored = False
     call_id: str
     fragment: str
     anew: bool = False
     """It replaces everything that came before."""
 
 
-class CallPreviewed(_Event, frozen=True, tag="call_previewed"):
+class CallPreviewed(Event, frozen=True, tag="call_previewed"):
     """What can be shown of a call while its arguments arrive; what is empty has not changed since the last one."""
 
+    optional = True
     call_id: str
     title: str
     locations: tuple[Location, ...] = ()
     display: tuple[DisplayBlock, ...] = ()
 
 
-class CallRequested(_Event, frozen=True, tag="call_requested"):
+class CallRequested(Event, frozen=True, tag="call_requested"):
     """The arguments are complete: from here on the call belongs to the model's history."""
 
     call_id: str
@@ -200,23 +216,24 @@ class CallRequested(_Event, frozen=True, tag="call_requested"):
         return self.read_as or self.arguments
 
 
-class CallDescribed(_Event, frozen=True, tag="call_described"):
+class CallDescribed(Event, frozen=True, tag="call_described"):
     """What the call is about to do: shown before anything is done."""
 
+    optional = True
     call_id: str
     kind: ToolKind
     title: str
     locations: tuple[Location, ...] = ()
 
 
-class PermissionAsked(_Event, frozen=True, tag="permission_asked"):
+class PermissionAsked(Event, frozen=True, tag="permission_asked"):
     call_id: str
     reason: str
     display: tuple[DisplayBlock, ...] = ()
     """What the person sees of the action in the question."""
 
 
-class PermissionAnswered(_Event, frozen=True, tag="permission_answered"):
+class PermissionAnswered(Event, frozen=True, tag="permission_answered"):
     call_id: str
     allowed: bool
     option: str
@@ -227,13 +244,14 @@ class PermissionAnswered(_Event, frozen=True, tag="permission_answered"):
     """The changes that were accepted, counted from 0 over all diffs of the question; None if it is all of them."""
 
 
-class CallStarted(_Event, frozen=True, tag="call_started"):
+class CallStarted(Event, frozen=True, tag="call_started"):
     call_id: str
 
 
-class CallProgressed(_Event, frozen=True, tag="call_progressed"):
+class CallProgressed(Event, frozen=True, tag="call_progressed"):
     """What a running call shows by now; each one replaces the last."""
 
+    stored = False
     call_id: str
     display: tuple[DisplayBlock, ...]
 
@@ -246,10 +264,11 @@ class Before(msgspec.Struct, frozen=True):
     mark: bool = False
 
 
-class OutputGrew(_Event, frozen=True, tag="output_grew"):
+class OutputGrew(Event, frozen=True, tag="output_grew"):
     """What a command of Crow's own has written since the last such event, escape sequences and all: for clients that
     show it in a terminal. The others are shown it as text, by CallProgressed. Passing: not stored."""
 
+    stored = False
     call_id: str
     data: str
     """Empty in the first one: the command runs."""
@@ -261,14 +280,15 @@ class OutputGrew(_Event, frozen=True, tag="output_grew"):
     """The command can be typed into, told in the first one."""
 
 
-class TerminalSeen(_Event, frozen=True, tag="terminal_seen"):
+class TerminalSeen(Event, frozen=True, tag="terminal_seen"):
     """What a terminal that one client runs shows by now, for the clients that cannot show it. Passing: not stored."""
 
+    stored = False
     terminal_id: str
     text: str
 
 
-class FileBackedUp(_Event, frozen=True, tag="file_changing"):
+class FileBackedUp(Event, frozen=True, tag="file_changing"):
     """What a file holds that is about to be written: stored first, so that the change can be taken back."""
 
     call_id: str
@@ -279,7 +299,7 @@ class FileBackedUp(_Event, frozen=True, tag="file_changing"):
     """Of the folders that it lies in so many are not there yet either, and are made with it."""
 
 
-class FileWritten(_Event, frozen=True, tag="file_written"):
+class FileWritten(Event, frozen=True, tag="file_written"):
     """What became of it. An undo takes back this text and no other."""
 
     call_id: str
@@ -288,7 +308,7 @@ class FileWritten(_Event, frozen=True, tag="file_written"):
     """Of the text that is there now, see `crow.tools.file_changes.digest_of`."""
 
 
-class CallSettled(_Event, frozen=True, tag="call_settled"):
+class CallSettled(Event, frozen=True, tag="call_settled"):
     """The end of a call, always: done, failed, refused, interrupted."""
 
     call_id: str
@@ -297,9 +317,10 @@ class CallSettled(_Event, frozen=True, tag="call_settled"):
     """How long it was performed; None if it was not."""
 
 
-class BackgroundEnded(_Event, frozen=True, tag="background_ended"):
+class BackgroundEnded(Event, frozen=True, tag="background_ended"):
     """A command that a call left running has ended. The model learns of it otherwise."""
 
+    optional = True
     call_id: str
     result: ToolResult
     """What the call shows from now on."""
@@ -307,53 +328,56 @@ class BackgroundEnded(_Event, frozen=True, tag="background_ended"):
     """How long the command has run."""
 
 
-class ReplyEnded(_Event, frozen=True, tag="reply_ended"):
+class ReplyEnded(Event, frozen=True, tag="reply_ended"):
     """One answer of the model and all its calls are over; what follows belongs to the next."""
 
 
-class ReplyCut(_Event, frozen=True, tag="reply_cut"):
+class ReplyCut(Event, frozen=True, tag="reply_cut"):
     """The reply before this broke off, and the model is asked to go on from where it ended. Not shown."""
+
+    optional = True
 
 
 # --- what Crow does by itself
 
 
-class CommandGiven(_Event, frozen=True, tag="command_given"):
+class CommandGiven(Event, frozen=True, tag="command_given"):
     """A slash command that Crow answers itself: shown and replayed as what the person said, not for the model."""
 
     message_id: str
     sent: tuple[Sent, ...]
 
 
-class CrowSaid(_Event, frozen=True, tag="crow_said"):
+class CrowSaid(Event, frozen=True, tag="crow_said"):
     """Crow's own words, whole: shown and replayed as a message, not for the model."""
 
     message_id: str
     text: str
 
 
-class HistoryCleared(_Event, frozen=True, tag="history_cleared"):
+class HistoryCleared(Event, frozen=True, tag="history_cleared"):
     """The model starts afresh; the person still sees what was."""
 
 
-class TurnUndone(_Event, frozen=True, tag="turn_undone"):
+class TurnUndone(Event, frozen=True, tag="turn_undone"):
     """The turn no longer belongs to the model's history; its file changes were taken back."""
 
     turn_id: str
 
 
-class OutputsPruned(_Event, frozen=True, tag="outputs_pruned"):
+class OutputsPruned(Event, frozen=True, tag="outputs_pruned"):
     """What these calls printed is no longer sent to the model, to make room."""
 
     call_ids: tuple[str, ...]
 
 
-class HistorySimplified(_Event, frozen=True, tag="history_simplified"):
+class HistorySimplified(Event, frozen=True, tag="history_simplified"):
     """The provider refused the model's history as it was and took it without this: it is no longer sent.
 
     Positions are those of messages in the history as it was, counted as in CompactionEnded.
     """
 
+    optional = True
     thoughts: bool = False
     """Thoughts, and whatever else only the provider that sent it understands."""
     model: str = ""
@@ -362,12 +386,12 @@ class HistorySimplified(_Event, frozen=True, tag="history_simplified"):
     """These messages are plain text from now on: calls, results and attachments in words."""
 
 
-class CompactionStarted(_Event, frozen=True, tag="compaction_started"):
+class CompactionStarted(Event, frozen=True, tag="compaction_started"):
     compaction_id: str
     reason: str
 
 
-class CompactionEnded(_Event, frozen=True, tag="compaction_ended"):
+class CompactionEnded(Event, frozen=True, tag="compaction_ended"):
     """If completed, the summary stands for the first `dropped` messages of the model's history as it was.
 
     Prompts that got no answer are messages of their own here, although they are sent as one.
@@ -401,16 +425,17 @@ class SessionOption(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
 
 
-class OptionChosen(_Event, frozen=True, tag="option_chosen"):
+class OptionChosen(Event, frozen=True, tag="option_chosen"):
     """Stored with the session: the last one of each option counts."""
 
     option: str
     value: str
 
 
-class OptionsChanged(_Event, frozen=True, tag="options_changed"):
+class OptionsChanged(Event, frozen=True, tag="options_changed"):
     """All options as they are now. Passing: not stored."""
 
+    stored = False
     options: tuple[SessionOption, ...]
 
 
@@ -423,21 +448,24 @@ class CommandInfo(msgspec.Struct, frozen=True):
     """What may follow the name; empty if nothing does."""
 
 
-class CommandsChanged(_Event, frozen=True, tag="commands_changed"):
+class CommandsChanged(Event, frozen=True, tag="commands_changed"):
     """All slash commands there are now. Passing: not stored."""
 
+    stored = False
     commands: tuple[CommandInfo, ...]
     untrusted: tuple[str, ...] = ()
     """The names of those that a project brings which is not trusted yet: not offered, but they can be given."""
 
 
-class TitleChanged(_Event, frozen=True, tag="title_changed"):
+class TitleChanged(Event, frozen=True, tag="title_changed"):
+    optional = True
     title: str
 
 
-class StateChanged(_Event, frozen=True, tag="state_changed"):
+class StateChanged(Event, frozen=True, tag="state_changed"):
     """What the session as a whole is doing, and who watches. Passing: not stored."""
 
+    stored = False
     state: Literal["running", "asks", "idle"]
     turn_id: str = ""
     """The turn that runs."""
@@ -450,9 +478,10 @@ class StateChanged(_Event, frozen=True, tag="state_changed"):
     """What that turn ended with, if it is for the person to go on."""
 
 
-class StillWaiting(_Event, frozen=True, tag="still_waiting"):
+class StillWaiting(Event, frozen=True, tag="still_waiting"):
     """A wait that the person may wonder about. Passing: not stored."""
 
+    stored = False
     what: str
     """What is waited for, as the rest of a sentence that begins with "Waiting for"."""
     seconds: int
@@ -466,13 +495,15 @@ class PlanEntry(msgspec.Struct, frozen=True):
     priority: Literal["high", "medium", "low"] = "medium"
 
 
-class PlanChanged(_Event, frozen=True, tag="plan_changed"):
+class PlanChanged(Event, frozen=True, tag="plan_changed"):
+    optional = True
     entries: tuple[PlanEntry, ...]
 
 
-class UsageReported(_Event, frozen=True, tag="usage_reported"):
+class UsageReported(Event, frozen=True, tag="usage_reported"):
     """Tokens of one model reply. `input_tokens` counts cached ones too: it is what fills the window."""
 
+    optional = True
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
@@ -500,9 +531,10 @@ class UsageReported(_Event, frozen=True, tag="usage_reported"):
 BudgetScope = Literal["turn", "session", "day"]
 
 
-class BudgetRaised(_Event, frozen=True, tag="budget_raised"):
+class BudgetRaised(Event, frozen=True, tag="budget_raised"):
     """The person lets the session spend more than its budget: up to this limit, in a currency or in tokens."""
 
+    optional = True
     scope: BudgetScope
     unit: str
     limit: float
@@ -510,10 +542,11 @@ class BudgetRaised(_Event, frozen=True, tag="budget_raised"):
     """The date, for the budget of a day."""
 
 
-class Notice(_Event, frozen=True, tag="notice"):
+class Notice(Event, frozen=True, tag="notice"):
     """Something the person should know now, such as what is amiss as a session is opened. Not stored, and never part of
     the model's history."""
 
+    stored = False
     severity: Literal["info", "warning", "error"]
     title: str
     description: str = ""
@@ -533,6 +566,8 @@ class Retrying(Notice, frozen=True, tag="retrying"):
 class Remark(Notice, frozen=True, tag="remark"):
     """A notice of something that happened in the conversation: stored, and told again when the session is loaded."""
 
+    stored = True
+    optional = True
     why_stopped: bool = False
     """It says why the turn stops, so that nothing else needs to be said of its end."""
 
@@ -543,7 +578,7 @@ class SteeringLeftOver(Remark, frozen=True, tag="steering_left_over"):
     message_id: str = ""
 
 
-class TurnEnded(_Event, frozen=True, tag="turn_ended"):
+class TurnEnded(Event, frozen=True, tag="turn_ended"):
     """Either a stop reason or, if the turn failed, what went wrong."""
 
     turn_id: str
@@ -579,91 +614,26 @@ SubagentEvent = (
 )
 
 
-class SubagentDid(_Event, frozen=True, tag="subagent_did"):
+class SubagentDid(Event, frozen=True, tag="subagent_did"):
     """A step in a subagent's own conversation: kept, and no part of the session's. The call that it works for shows it.
 
     Its changes to files, and the calls that it has to ask the person about, are events of the session like any other.
     """
 
+    optional = True
     call_id: str
     """The call that it works for."""
     what: SubagentEvent
 
 
-Event = (
-    SubagentEvent
-    | SubagentDid
-    | PromptTold
-    | SteeringReceived
-    | ArgumentsGrew
-    | CallPreviewed
-    | PermissionAsked
-    | PermissionAnswered
-    | CallProgressed
-    | OutputGrew
-    | TerminalSeen
-    | FileBackedUp
-    | FileWritten
-    | BackgroundEnded
-    | CommandGiven
-    | CrowSaid
-    | HistoryCleared
-    | TurnUndone
-    | OptionChosen
-    | OptionsChanged
-    | CommandsChanged
-    | TitleChanged
-    | StateChanged
-    | StillWaiting
-    | PlanChanged
-    | BudgetRaised
-    | Notice
-    | Retrying
-    | Remark
-    | SteeringLeftOver
-)
-"""Every event there is. Whoever has to handle each of them matches over this, closed with `assert_never`."""
+def _kinds(base: type[Event]) -> Iterator[type[Event]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
 
-BeginsAndEndsNothing = (
-    UserSaid
-    | ModeTold
-    | PromptTold
-    | TextDelta
-    | ThoughtDelta
-    | ThoughtSealed
-    | ProviderDataKept
-    | ArgumentsGrew
-    | CallPreviewed
-    | CallRequested
-    | CallDescribed
-    | PermissionAsked
-    | PermissionAnswered
-    | CallProgressed
-    | OutputGrew
-    | TerminalSeen
-    | FileBackedUp
-    | FileWritten
-    | ReplyEnded
-    | ReplyCut
-    | CommandGiven
-    | CrowSaid
-    | HistoryCleared
-    | TurnUndone
-    | OutputsPruned
-    | HistorySimplified
-    | OptionChosen
-    | OptionsChanged
-    | CommandsChanged
-    | TitleChanged
-    | StateChanged
-    | StillWaiting
-    | PlanChanged
-    | UsageReported
-    | BudgetRaised
-    | Notice
-    | SubagentDid
-)
-"""The events after which nothing is left open: what was cut off among them needs no end of its own."""
+
+KINDS = tuple(_kinds(Event))
+"""Every kind of event there is."""
 
 
 class Journal(Protocol):

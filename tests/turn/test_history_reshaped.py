@@ -28,7 +28,6 @@ from crow.events import (
 )
 from crow.messages import AssistantMessage, Image, Message, StopReason, Text, ToolMessage, UserMessage
 from crow.results import TextBlock, ToolKind, ToolResult
-from crow.store.base import PASSING
 from crow.store.records import Pending, events_of
 from crow.turn.history import INTERRUPTED, SUMMED_UP, UNANSWERED, History
 from crow.turn.message_building import PRUNED
@@ -353,7 +352,7 @@ def test_wherever_a_journal_is_cut_the_next_prompt_gets_a_history_that_any_provi
 def test_what_is_stored_of_a_journal_gives_the_same_history(seed):
     live = Chance(seed)
     pending = Pending(key=1, epoch=1, last_seq=0)
-    pending.take([event for event in live.events if type(event) not in PASSING], time=0)
+    pending.take([event for event in live.events if event.stored], time=0)
     assert len(pending.rows) < len(live.events)
     replayed = history(*events_of(pending.rows, "s", pending.contents().__getitem__))
     assert replayed.messages() == live.fold.messages()

@@ -9,7 +9,7 @@ A session that is loaded is shown through `replay`, each thing once and whole.
 
 import asyncio
 from collections.abc import Iterable
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -31,43 +31,6 @@ BREATH = 32
 
 _Delta = events.TextDelta | events.ThoughtDelta
 _Message = TypeVar("_Message", bound=_Delta | events.CrowSaid)
-_FromElsewhere = events.UserSaid | events.CommandGiven | events.PermissionAnswered | events.StateChanged
-"""What a client is told of if it happened at another face."""
-_Shown = (
-    _FromElsewhere
-    | events.Notice
-    | events.StillWaiting
-    | events.TurnStarted
-    | events.TurnEnded
-    | events.PlanChanged
-    | events.CompactionStarted
-    | events.CompactionEnded
-    | events.UsageReported
-    | events.SubagentDid
-    | events.OptionsChanged
-    | events.TitleChanged
-    | events.CrowSaid
-    | events.CommandsChanged
-)
-"""What a client is told of, besides text and calls."""
-_NotShown = (
-    events.ModeTold
-    | events.PromptTold
-    | events.SteeringReceived
-    | events.ThoughtSealed
-    | events.ProviderDataKept
-    | events.FileBackedUp
-    | events.FileWritten
-    | events.ReplyEnded
-    | events.ReplyCut
-    | events.HistoryCleared
-    | events.TurnUndone
-    | events.OutputsPruned
-    | events.HistorySimplified
-    | events.OptionChosen
-    | events.BudgetRaised
-)
-"""What a client is not told of: another event says it, or it is only for the model or the store."""
 
 
 class UpdateSink:
@@ -155,8 +118,7 @@ class UpdateSink:
             return
         if not isinstance(event, events.UsageReported):  # shown beside the text: it can overtake no call
             self._calls.show_held()
-        if not isinstance(event, _NotShown):
-            self._send_event(event)
+        self._send_event(event)
 
     def _as_paragraph(self, event: _Message) -> _Message:
         """Begins a new message with a paragraph of its own."""
@@ -182,10 +144,8 @@ class UpdateSink:
         self._paragraphs.follow(item.text if isinstance(item, PastMessage) else "\n\n")
         return replace(item, text=f"{gap}{item.text}")
 
-    def _send_event(self, event: _Shown) -> None:
+    def _send_event(self, event: events.Event) -> None:
         match event:
-            case events.UserSaid() | events.CommandGiven() | events.PermissionAnswered() | events.StateChanged():
-                self._send_from_elsewhere(event)
             case events.Notice():
                 self._send_notice(event)
             case events.StillWaiting():
@@ -209,7 +169,7 @@ class UpdateSink:
             case events.CrowSaid() | events.CommandsChanged():
                 self._send_all(translate.updates(event))
             case _:
-                assert_never(event)
+                self._send_from_elsewhere(event)
 
     def _count(self, event: events.UsageReported | events.SubagentDid) -> None:
         if isinstance(event, events.UsageReported) or isinstance(event.what, events.UsageReported):
@@ -268,7 +228,7 @@ class UpdateSink:
 
     # --- what happens at other faces
 
-    def _send_from_elsewhere(self, event: _FromElsewhere) -> None:
+    def _send_from_elsewhere(self, event: events.Event) -> None:
         match event:
             case events.UserSaid() | events.CommandGiven():
                 self._send_prompt(event)
@@ -277,7 +237,7 @@ class UpdateSink:
             case events.StateChanged():
                 self._send_state(event)
             case _:
-                assert_never(event)
+                pass  # another event says it, or it is only for the model or the store
 
     def _send_prompt(self, event: events.UserSaid | events.CommandGiven) -> None:
         """A client shows by itself what was typed there."""

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from crow.events import (
     BackgroundEnded,
-    BeginsAndEndsNothing,
     CallOpened,
     CallSettled,
     CallStarted,
@@ -69,18 +68,13 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
             case TurnEnded():
                 turn = ""
             case _:
-                _needs_no_end(event)
+                pass  # nothing is left open by it
     ends: list[Event] = [CallSettled(call_id, subagents.told(call_id, result)) for call_id, result in calls.items()]
     ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
     ends += [left_over(message.message_id, message.sent) for message in steering.waiting.values()]
     ends += [TurnEnded(turn, None, CUT_OFF)] if turn else []
     ends += [BackgroundEnded(call_id, _no_longer_running(result)) for call_id, result in background.items()]
     return ends
-
-
-def _needs_no_end(_: CallStarted | SteeringReceived | BeginsAndEndsNothing) -> None:
-    """Takes what is passed over: the type checker refuses a kind of event of which nobody has said so. `_Steering`
-    follows messages into the turn."""
 
 
 class _Steering:

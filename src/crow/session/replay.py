@@ -6,7 +6,6 @@ things began.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import assert_never
 
 import msgspec
 
@@ -181,40 +180,8 @@ class _Fold:
                 | events.BackgroundEnded()
             ):
                 self._change(event)
-            case (
-                events.ThoughtSealed()
-                | events.ArgumentsGrew()
-                | events.OutputGrew()
-                | events.ReplyEnded()
-                | events.ReplyCut()
-                | events.PermissionAsked()
-                | events.PermissionAnswered()
-                | events.FileBackedUp()
-                | events.FileWritten()
-                | events.ProviderDataKept()
-                | events.SteeringReceived()
-                | events.ModeTold()
-                | events.PromptTold()
-                | events.HistoryCleared()
-                | events.TurnUndone()
-                | events.OutputsPruned()
-                | events.HistorySimplified()
-                | events.CompactionStarted()
-                | events.OptionChosen()
-                | events.OptionsChanged()
-                | events.CommandsChanged()
-                | events.TitleChanged()
-                | events.StateChanged()
-                | events.TerminalSeen()
-                | events.StillWaiting()
-                | events.UsageReported()
-                | events.BudgetRaised()
-                | events.Notice()
-                | events.SubagentDid()
-            ):
-                pass  # not shown, or only for as long as it lasted
             case _:
-                assert_never(event)
+                pass  # not shown, or only for as long as it lasted
 
     def _change(self, event: _CallEvent) -> None:
         if (call := self._calls.get(event.call_id)) is not None:

@@ -9,18 +9,8 @@ from typing import Literal, Protocol
 import msgspec
 
 from crow.events import (
-    ArgumentsGrew,
     Before,
-    CallProgressed,
-    CommandsChanged,
     Event,
-    Notice,
-    OptionsChanged,
-    OutputGrew,
-    Retrying,
-    StateChanged,
-    StillWaiting,
-    TerminalSeen,
 )
 from crow.visible import one_line
 
@@ -32,14 +22,6 @@ INDEX_NAME = "search.db"
 
 RECORD_VERSION = 1
 """Of each record, and of the JSON that a session is exported to: see `crow.store.records` for what changes it."""
-
-PASSING = frozenset(
-    {
-        *(ArgumentsGrew, CallProgressed, Notice, Retrying, OptionsChanged, CommandsChanged, StillWaiting),
-        *(OutputGrew, StateChanged, TerminalSeen),
-    }
-)
-"""Events that are of use while they happen only. They are never stored."""
 
 
 class LayoutOutdated(Exception):

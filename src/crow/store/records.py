@@ -15,45 +15,19 @@ import msgspec
 from crow.config.settings import TOKENS
 from crow.errors import BacklogLost, StorageFailed
 from crow.events import (
-    BackgroundEnded,
-    BudgetRaised,
-    CallDescribed,
-    CallOpened,
+    KINDS,
     CallPreviewed,
     CallRequested,
     CallSettled,
-    CallStarted,
     CommandGiven,
-    CompactionEnded,
-    CompactionStarted,
-    CrowSaid,
     Event,
-    FileBackedUp,
-    FileWritten,
-    HistoryCleared,
-    HistorySimplified,
-    ModeTold,
-    OptionChosen,
-    OutputsPruned,
-    PermissionAnswered,
-    PermissionAsked,
-    PlanChanged,
-    PromptTold,
-    ProviderDataKept,
-    Remark,
-    ReplyCut,
-    ReplyEnded,
     SentText,
-    SteeringLeftOver,
-    SteeringReceived,
     SubagentDid,
     TextDelta,
     ThoughtDelta,
-    ThoughtSealed,
     TitleChanged,
     TurnEnded,
     TurnStarted,
-    TurnUndone,
     UsageReported,
     UserSaid,
     local_day,
@@ -62,25 +36,7 @@ from crow.store.base import RECORD_VERSION, Mark
 from crow.store.contents import LONG, LONG_FORMER_TEXT, put_back, take_out
 from crow.visible import one_line
 
-STORED: tuple[type[Event], ...] = (
-    *(TurnStarted, UserSaid, TextDelta, ThoughtDelta, ThoughtSealed, ReplyEnded, TurnEnded),
-    *(CallOpened, CallPreviewed, CallRequested, CallDescribed, CallStarted, CallSettled),
-    *(PermissionAsked, PermissionAnswered, FileBackedUp, FileWritten),
-    *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
-    *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
-    *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),
-    *(SteeringReceived, SteeringLeftOver, ReplyCut, PromptTold),
-)
-
-OPTIONAL = frozenset(
-    {
-        *(CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded),
-        *(ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised, SteeringReceived, SteeringLeftOver),
-        *(ReplyCut, PromptTold),
-    }
-)
-"""A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it, but
-for what only the model or its provider misses or minds."""
+STORED = tuple(kind for kind in KINDS if kind.stored)
 
 FORMER_TEXT_TAG = "file_changing"
 """The former texts of changed files may be large and are wanted seldom: they have a table of their own."""
@@ -116,7 +72,7 @@ def row_of(event: Event, seq: int, time: int) -> Row:
     contents: dict[str, bytes] = {}
     kind = type(event)
     body = _encode(take_out(msgspec.to_builtins(event), contents, _long_in(_TAGS[kind])))
-    return Row(seq, RECORD_VERSION, _TAGS[kind], kind in OPTIONAL, time, body, bool(contents), contents)
+    return Row(seq, RECORD_VERSION, _TAGS[kind], kind.optional, time, body, bool(contents), contents)
 
 
 def events_of(rows: Iterable[Row], session_id: str, piece: Callable[[str], bytes]) -> list[Event]:

@@ -15,7 +15,6 @@ from crow.events import Event, milliseconds_now
 from crow.store.base import (
     FILE_NAME,
     INDEX_NAME,
-    PASSING,
     EventLog,
     FormerFile,
     LayoutOutdated,
@@ -76,7 +75,7 @@ class _Handle:
         """Filled on the event loop, emptied on the worker thread."""
 
     def add(self, event: Event) -> None:
-        if type(event) in PASSING:
+        if not event.stored:
             return
         self._added.append(event)
         self._store.flush_later(self)

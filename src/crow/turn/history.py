@@ -9,8 +9,6 @@ Messages are kept turn by turn and joined when they are asked for, so that a tur
 that a summary stands for, since the summary keeps what it replaced.
 """
 
-from typing import assert_never
-
 import msgspec
 
 from crow import events
@@ -62,22 +60,6 @@ class _Measured(msgspec.Struct):
     messages: int
 
 
-_TurnEvent = (
-    events.FileWritten
-    | events.TurnStarted
-    | events.UserSaid
-    | events.ModeTold
-    | events.PromptTold
-    | events.TurnEnded
-    | events.HistoryCleared
-    | events.TurnUndone
-    | events.OutputsPruned
-    | events.HistorySimplified
-    | events.CompactionEnded
-)
-"""What changes whole turns, and not the reply that is arriving."""
-
-
 class History:
     """Fed with every event of the journal, in order; asked for the messages before each request."""
 
@@ -113,52 +95,8 @@ class History:
                 self._end_reply(event)
             case events.UsageReported():
                 self._measure(event)
-            case (
-                events.FileWritten()
-                | events.TurnStarted()
-                | events.UserSaid()
-                | events.ModeTold()
-                | events.PromptTold()
-                | events.TurnEnded()
-                | events.HistoryCleared()
-                | events.TurnUndone()
-                | events.OutputsPruned()
-                | events.HistorySimplified()
-                | events.CompactionEnded()
-            ):
-                self._apply_to_turns(event)
-            case (
-                events.CallOpened()
-                | events.CallRequested()
-                | events.CallPreviewed()
-                | events.CallDescribed()
-                | events.CallStarted()
-                | events.CallProgressed()
-                | events.OutputGrew()
-                | events.ArgumentsGrew()
-                | events.PermissionAsked()
-                | events.PermissionAnswered()
-                | events.FileBackedUp()
-                | events.SteeringReceived()
-                | events.BackgroundEnded()
-                | events.CommandGiven()
-                | events.CrowSaid()
-                | events.CompactionStarted()
-                | events.OptionChosen()
-                | events.OptionsChanged()
-                | events.CommandsChanged()
-                | events.TitleChanged()
-                | events.StateChanged()
-                | events.TerminalSeen()
-                | events.StillWaiting()
-                | events.PlanChanged()
-                | events.BudgetRaised()
-                | events.Notice()
-                | events.SubagentDid()
-            ):
-                pass  # seen by the person only, or of Crow's own doing
             case _:
-                assert_never(event)
+                self._apply_to_turns(event)
 
     def _settle(self, event: events.CallSettled) -> None:
         if self._reply is not None:
@@ -176,7 +114,8 @@ class History:
         else:
             self.prompt = event
 
-    def _apply_to_turns(self, event: _TurnEvent) -> None:
+    def _apply_to_turns(self, event: events.Event) -> None:
+        """What changes whole turns, and not the reply that is arriving."""
         match event:
             case events.TurnStarted():
                 self._close_reply()
@@ -204,7 +143,7 @@ class History:
                 if event.status == "completed":
                     self._replace_beginning(event.dropped, event.summary)
             case _:
-                assert_never(event)
+                pass  # seen by the person only, or of Crow's own doing
 
     def messages(self, without: events.HistorySimplified | None = None) -> list[Message]:
         """A history that can be sent as it is. `without`: as it would be after this event."""

@@ -101,33 +101,10 @@ class SubagentJournal:
             case events.StillWaiting():
                 whose = f"{event.what} (subagent “{self._task.name}”)"
                 yield events.StillWaiting(whose, event.seconds, self._task.call_id)
-            case (
-                events.ArgumentsGrew()
-                | events.CallPreviewed()
-                | events.CallProgressed()
-                | events.OutputGrew()
-                | events.PermissionAnswered()
-                | events.BackgroundEnded()
-                | events.Notice()
-                | events.PlanChanged()
-                | events.OptionChosen()
-                | events.OptionsChanged()
-                | events.CommandsChanged()
-                | events.TitleChanged()
-                | events.StateChanged()
-                | events.TerminalSeen()
-                | events.CommandGiven()
-                | events.SteeringReceived()
-                | events.CrowSaid()
-                | events.HistoryCleared()
-                | events.TurnUndone()
-                | events.BudgetRaised()
-                | events.PromptTold()
-                | events.SubagentDid()
-            ):
-                pass  # passing, shown among the steps, or nothing that a subagent does
-            case _:
+            case _ if isinstance(event, events.SubagentEvent):
                 yield self._kept(event)
+            case _:
+                pass  # passing, shown among the steps, or nothing that a subagent does
 
     def _kept(self, event: events.SubagentEvent) -> events.Event:
         return events.SubagentDid(self._task.call_id, event)

@@ -31,45 +31,6 @@ MOST_TOLD = 30
 """Steps that the model is told of one that did not finish: the last ones."""
 
 
-_NoStep = (
-    events.TurnStarted
-    | events.UserSaid
-    | events.SteeringReceived
-    | events.ModeTold
-    | events.ReplyCut
-    | events.PromptTold
-    | events.ThoughtDelta
-    | events.ThoughtSealed
-    | events.ProviderDataKept
-    | events.ArgumentsGrew
-    | events.CallRequested
-    | events.OutputGrew
-    | events.TerminalSeen
-    | events.FileBackedUp
-    | events.BackgroundEnded
-    | events.CommandGiven
-    | events.CrowSaid
-    | events.HistoryCleared
-    | events.TurnUndone
-    | events.OutputsPruned
-    | events.HistorySimplified
-    | events.CompactionStarted
-    | events.OptionChosen
-    | events.OptionsChanged
-    | events.CommandsChanged
-    | events.TitleChanged
-    | events.SteeringReceived
-    | events.StateChanged
-    | events.StillWaiting
-    | events.PlanChanged
-    | events.UsageReported
-    | events.BudgetRaised
-    | events.TurnEnded
-    | events.SubagentDid
-)
-"""The events that are no step: steps on the way to one, and what a subagent has nothing to do with."""
-
-
 class _Step(msgspec.Struct):
     sign: str
     title: str
@@ -132,7 +93,7 @@ class Steps:
                 if event.call_id in self._open:
                     self._go_on(self._open[event.call_id], event)
             case _:
-                _is_no_step(event)
+                pass  # on the way to a step, or nothing that a subagent does
 
     def has_said(self, words: str) -> bool:
         """Whether a step says all of this."""
@@ -260,10 +221,6 @@ def _glimpse(block: DisplayBlock) -> DisplayBlock | None:
             return TextBlock(block.text[-LAST_OUTPUT:])
         case _:
             return None
-
-
-def _is_no_step(_: _NoStep) -> None:
-    """Takes what is passed over: the type checker refuses a kind of event of which nobody has said so."""
 
 
 def _prose(text: str) -> tuple[DisplayBlock, ...]:
