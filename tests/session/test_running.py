@@ -37,7 +37,7 @@ from crow.results import ToolKind, ToolResult
 from crow.session.journal import SessionJournal
 from crow.session.running_turn import RunningTurn
 from crow.store.base import Mark
-from crow.tools.base import Action
+from crow.tools.base import Action, Tool
 from crow.turn.loop import run_turn, skip_turn
 from tests.support import histories
 from tests.support.recording import RecordingSink
@@ -88,7 +88,7 @@ class SlowPolicy(RulePolicy):
         return work()
 
 
-class Job:
+class Job(Tool):
     """A tool that works for a while, and cleans up however it is ended."""
 
     def __init__(self, name: str, kind: ToolKind, chance: random.Random) -> None:

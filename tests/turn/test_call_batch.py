@@ -20,7 +20,7 @@ from tests.support.work import lines_run
 from tests.turn.talk import Talk
 
 
-class Counter:
+class Counter(Tool):
     """A tool that knows how many of its calls have run at the same time."""
 
     def __init__(self, kind: ToolKind, expected: int) -> None:

@@ -14,7 +14,7 @@ from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.ask import Plan
-from crow.tools.base import Action
+from crow.tools.base import Action, Tool
 from crow.tools.edit import Edit
 from crow.tools.read_lines import ReadTracker
 from crow.tools.search import Search
@@ -22,7 +22,7 @@ from crow.tools.terminal import RunCommand
 from crow.turn.partial_call import ENVELOPE, EVERY, MOST_TRIES, SMALL, PartialCall, last_piece
 
 
-class Writer:
+class Writer(Tool):
     """A tool whose content grows."""
 
     kind = ToolKind.EDIT

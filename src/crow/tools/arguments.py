@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from crow.messages import ToolCall, ToolSpec, has_too_many_values, json_object
-from crow.tools.base import StandsForSeveral, Tool
+from crow.tools.base import Tool
 from crow.visible import one_line
 
 _UNLISTED = "x-unlisted"
@@ -70,7 +70,7 @@ class ReadCall(NamedTuple):
 
 def read_call_of(call: ToolCall, tool: Tool) -> ReadCall:
     """The call as its tool can read it; of a tool that stands for several, as a call of the one that is meant."""
-    if not isinstance(tool, StandsForSeveral) or (meant := tool.meant(call)) is None:
+    if (meant := tool.meant(call)) is None:
         return read_call(call, tool.spec)
     one, its_call, remark = meant
     read = read_call(its_call, one.spec)

@@ -15,7 +15,7 @@ from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, HiddenOutput, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import Action, BadArguments
+from crow.tools.base import Action, BadArguments, Tool
 from crow.visible import one_line, prose, title_line, warning, warning_about_prose
 
 MOST_OPTIONS = 6
@@ -38,10 +38,8 @@ class AskArguments(msgspec.Struct, frozen=True):
 _ask_reader = ArgumentReader(AskArguments)
 
 
-class Ask:
+class Ask(Tool):
     """A question to the person, in whatever way their client can put it."""
-
-    kind = ToolKind.OTHER
 
     def __init__(self, person: Person) -> None:
         self.spec = ToolSpec("ask", ASK_DESCRIPTION, _ask_reader.schema())
@@ -120,7 +118,7 @@ class LeavePlanArguments(msgspec.Struct, frozen=True):
 _leave_plan_reader = ArgumentReader(LeavePlanArguments)
 
 
-class LeavePlan:
+class LeavePlan(Tool):
     """Shows the person a plan and, if they agree, ends the mode in which nothing may be changed."""
 
     kind = ToolKind.SWITCH_MODE
@@ -149,8 +147,8 @@ class LeavePlanAction(Action):
 
     title = "Carry out the plan"
     deed = Deed("leave_plan", ToolKind.SWITCH_MODE)
-    yes = "Yes, and ask before each change"
-    broader_yes = "Yes, and edit files without asking"
+    yes_once = "Yes, and ask before each change"
+    yes_for_session = "Yes, and edit files without asking"
 
     def __init__(self, plan: str, switch: Callable[[Mode], Awaitable[None]]) -> None:
         remark = warning_about_prose(plan)
@@ -193,9 +191,12 @@ class PlanArguments(msgspec.Struct, frozen=True):
 _plan_reader = ArgumentReader(PlanArguments)
 
 
-class Plan:
+PLANNING = Deed("plan", ToolKind.THINK)
+
+
+class Plan(Tool):
     kind = ToolKind.THINK
-    deed = Deed("plan", ToolKind.THINK)
+    announced_as = PLANNING
 
     def __init__(self) -> None:
         self.spec = ToolSpec("plan", PLAN_DESCRIPTION, _plan_reader.schema())
@@ -218,7 +219,7 @@ class Plan:
 class PlanAction(Action):
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = _shown(entries)
-        self.deed = Plan.deed
+        self.deed = PLANNING
         done = sum(entry.status == "completed" for entry in entries)
         self.title = f"Plan: {done} of {len(entries)} done" if entries else "Clear the plan"
 

@@ -24,7 +24,7 @@ from crow.results import (
 )
 from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import Action
+from crow.tools.base import Action, Tool
 from crow.tools.terminal import STOPPED, command_title, followed_by, how_it_ended, show_raw
 
 LAST_WORDS = 2000
@@ -89,7 +89,7 @@ def end_for_model(command: BackgroundCommand) -> str:
 # --- terminal_read
 
 
-class ReadCommand:
+class ReadCommand(Tool):
     """The tool `terminal_read`."""
 
     kind = ToolKind.READ
@@ -149,10 +149,8 @@ def _state(ending: TerminalExit | None) -> str:
 # --- terminal_stop
 
 
-class StopCommand:
+class StopCommand(Tool):
     """The tool `terminal_stop`."""
-
-    kind = ToolKind.OTHER
 
     def __init__(self, terminals: Terminals) -> None:
         self.spec = ToolSpec("terminal_stop", STOP_DESCRIPTION, _stop_reader.schema())

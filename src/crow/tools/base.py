@@ -1,4 +1,4 @@
-"""The `Tool` and `Action` protocols, the toolbox that finds a tool by its name, and the smaller set of tools for small
+"""What a `Tool` and its `Action` are, the toolbox that finds a tool by its name, and the smaller set of tools for small
 windows. The few types here are all that a tool and its callers know of each other. Looking a tool up always gives one:
 an unknown name gives one that says so.
 """
@@ -6,7 +6,7 @@ an unknown name gives one that says so.
 import functools
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import msgspec
 
@@ -37,66 +37,30 @@ class Action:
     is_wait_named: bool = True
     """While it is performed, the person is told that it is waited for; not so if the wait is theirs, or if the action
     names its waits one by one."""
+    yes_once: str = ""
+    yes_for_session: str = ""
+    """The words of two ways to agree, if the action has its own: then no rule is made of the answer."""
 
     def fit(self, most: int) -> None:
         """Told before it is performed: the bytes that there is room for. For one that cuts its output by itself, at a
         good place, and tells the model how to get the rest; the output of others is cut behind them."""
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether the person can accept some of its changes and refuse others."""
+        return False
+
+    async def accept(self, accepted: Collection[int]) -> None:
+        """From now on the action makes these of its changes alone, counted from 0 over all diffs that it shows."""
+
+    def agreed(self, answer: PermissionAnswer) -> None:
+        """The person agreed to it, perhaps in one of the action's own ways, or wants to type into its command."""
 
     async def perform(self, journal: Journal) -> ToolResult:
         raise NotImplementedError
 
     def interrupted(self, reason: str) -> ToolResult | None:
         """What it had done when it was ended before its time; None if it cannot tell."""
-
-
-class Tool(Protocol):
-    """Something the model may do.
-
-    `prepare` only looks: it checks the arguments and computes what would be done. It raises BadArguments if they
-    make no sense, and another CrowError if what they name cannot be used.
-    """
-
-    @property
-    def spec(self) -> ToolSpec: ...
-
-    @property
-    def kind(self) -> ToolKind: ...
-
-    def title(self, arguments: dict[str, Any]) -> str:
-        """One line for the person from what is known of the arguments so far: verb and target."""
-        ...
-
-    async def prepare(self, call: ToolCall, workspace: Workspace) -> Action: ...
-
-
-@runtime_checkable
-class ShowsPartialCall(Protocol):
-    """A tool of whose arguments one is worth showing while it is being written, such as a file's content."""
-
-    def partial_display(self, arguments: dict[str, Any]) -> "TextBlock | tuple[DiffBlock, ...] | None":
-        """As much of it as has arrived, or as many changes, whose paths are as the model wrote them; None if there is
-        nothing yet."""
-        ...
-
-
-@runtime_checkable
-class AnnouncesItself(Protocol):
-    """A tool that does nothing but show something: it is shown as soon as all of it has arrived, and not as a call."""
-
-    @property
-    def deed(self) -> Deed: ...
-
-    def announce(self, call: ToolCall) -> Event | None:
-        """What is to be told; None if the arguments make no sense."""
-        ...
-
-
-@runtime_checkable
-class MaySpeakForItself(Protocol):
-    """A tool of whose calls nothing needs to be shown where all that they do is said in the chat."""
-
-    @property
-    def is_said_in_chat(self) -> bool: ...
 
 
 class ReadNeeded(msgspec.Struct, frozen=True):
@@ -114,72 +78,47 @@ class ReadNeeded(msgspec.Struct, frozen=True):
     """What the model is told of how the path was read."""
 
 
-@runtime_checkable
-class ReadsFirst(Protocol):
-    """A tool whose `prepare` answers from a file's content: whether a text is in it must not be told unasked."""
+class Tool:
+    """Something the model may do. The defaults are those of a plain tool, which has a spec, a title and `prepare`."""
+
+    spec: ToolSpec
+    kind: ToolKind = ToolKind.OTHER
+    announced_as: Deed | None = None
+    """The deed of a tool that only shows something: it is shown as soon as all of it has arrived, and not as a call."""
+    delegates_to: str = ""
+    """Who does its calls, by calls of their own: anything may have changed after one, whatever the tool's kind.
+    Neighbouring calls that are done by the same run at once."""
+
+    @property
+    def is_said_in_chat(self) -> bool:
+        """Whether all that its calls do is said in the chat, so that they need not be shown."""
+        return False
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        """One line for the person from what is known of the arguments so far: verb and target."""
+        raise NotImplementedError
+
+    def partial_display(self, arguments: dict[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
+        """What is worth showing of arguments that are still being written: a text, or changes whose paths are as the
+        model wrote them; None if there is nothing yet."""
+
+    def announce(self, call: ToolCall) -> Event | None:
+        """What a tool that only shows something tells; None if the arguments make no sense."""
+
+    def meant(self, call: ToolCall) -> "tuple[Tool, ToolCall, str] | None":
+        """Where a name stands for several of our tools: the one that is meant, its call, and what the model is told."""
 
     async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded | None:
-        """None if the call changes nothing: it is then prepared as those of other tools are."""
-        ...
+        """What `prepare` reads: whether a text is in a file must not be told unasked. None if nothing changes."""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
+        """Only looks: checks the arguments and computes what would be done. Raises BadArguments if they make no sense,
+        and another CrowError if what they name cannot be used."""
+        raise NotImplementedError
 
     async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> Action:
         """The same as `prepare`, for the very path that was looked at and judged."""
-        ...
-
-
-@runtime_checkable
-class HasParts(Protocol):
-    """An action of which the person can accept some changes and refuse others."""
-
-    @property
-    def is_divisible(self) -> bool: ...
-
-    async def accept(self, accepted: Collection[int]) -> None:
-        """From now on the action makes these of its changes alone, counted from 0 over all diffs that it shows."""
-        ...
-
-
-@runtime_checkable
-class TakesInput(Protocol):
-    """An action that runs a command which the person can type into."""
-
-    def open_input(self) -> None:
-        """The person wants to."""
-        ...
-
-
-@runtime_checkable
-class HasTwoYeses(Protocol):
-    """An action that the person can agree to in two ways, of which nothing is remembered: it has its own words."""
-
-    @property
-    def yes(self) -> str: ...
-
-    @property
-    def broader_yes(self) -> str: ...
-
-    def agreed(self, answer: PermissionAnswer) -> None:
-        """The person agreed; the choice `session` stands for the broader yes."""
-        ...
-
-
-@runtime_checkable
-class Delegates(Protocol):
-    """A tool whose calls others do, by calls of their own: whatever its kind, anything may have changed after one."""
-
-    @property
-    def workers(self) -> str:
-        """Who does them. Neighbouring calls that are done by the same run at once."""
-        ...
-
-
-@runtime_checkable
-class StandsForSeveral(Protocol):
-    """A tool that others have and that does what several of ours do: the arguments say which one is meant."""
-
-    def meant(self, call: ToolCall) -> "tuple[Tool, ToolCall, str] | None":
-        """The tool that does the same, its call, and what the model is told of it; None if there is none."""
-        ...
+        raise NotImplementedError
 
 
 class BadArguments(Exception):
@@ -286,9 +225,7 @@ class Toolbox:
         return self._tools.get(name) or (self.more.find_tool(name) if self.more is not None else None)
 
 
-class _UnknownTool:
-    kind = ToolKind.OTHER
-
+class _UnknownTool(Tool):
     def __init__(self, name: str, known: list[str], near: list[str], hint: str) -> None:
         self.spec = ToolSpec(name, "", {})
         self._known = known

@@ -15,7 +15,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DiffBlock, DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
-from crow.tools.base import Action, Advice, ReadNeeded, verb_and_path
+from crow.tools.base import Action, Advice, ReadNeeded, Tool, verb_and_path
 from crow.tools.paths_meant import PathMeant
 from crow.tools.read_lines import ReadTracker
 
@@ -115,7 +115,7 @@ def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:
     return diff.unified(old, new, relative_to(shown(path), workspace.roots[0]), LONGEST_TOLD)
 
 
-class ChangeTool:
+class ChangeTool(Tool):
     """A tool that changes a file: what it would do depends on what the file holds, which must not be told unasked."""
 
     kind = ToolKind.EDIT
@@ -132,10 +132,7 @@ class ChangeTool:
     async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded:
         raise NotImplementedError
 
-    async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "ChangeAction":
-        raise NotImplementedError
-
-    async def prepare(self, call: ToolCall, workspace: Workspace) -> "ChangeAction":
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         return await self.prepare_once_read(call, workspace, await self.look(call, workspace))
 
 

@@ -18,7 +18,7 @@ from crow.results import Location, TextBlock, ToolKind, ToolResult
 from crow.search.listing import find_ripgrep
 from crow.search.search import FoundPaths, Searcher
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action
+from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action, Tool
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
 
@@ -36,7 +36,7 @@ class FindArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(FindArguments)
 
 
-class Find:
+class Find(Tool):
     kind = ToolKind.SEARCH
 
     def __init__(self, searcher: Searcher | None = None) -> None:

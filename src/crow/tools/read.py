@@ -17,7 +17,7 @@ from crow.messages import LARGEST_IMAGE, Image, ToolCall, ToolSpec, media_type
 from crow.paths import relative_to, shown
 from crow.results import ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import OF_A_SESSION, Action, Advice, verb_and_path
+from crow.tools.base import OF_A_SESSION, Action, Advice, Tool, verb_and_path
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.tools.read_lines import ReadTracker
 from crow.visible import language_of, one_line
@@ -43,7 +43,7 @@ class ReadArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(ReadArguments)
 
 
-class Read:
+class Read(Tool):
     kind = ToolKind.READ
 
     def __init__(self, seen: ReadTracker | None = None, advice: Advice = OF_A_SESSION) -> None:

@@ -16,7 +16,7 @@ from crow.results import HiddenOutput, Location, TextBlock, ToolKind, ToolResult
 from crow.search.search import Findings, Query, Searcher
 from crow.search.search_matches import Cut, FileMatches, Line
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action
+from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action, Tool
 from crow.tools.find import OwnSearcher, search_title, where
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
@@ -57,7 +57,7 @@ class SearchArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(SearchArguments)
 
 
-class Search:
+class Search(Tool):
     kind = ToolKind.SEARCH
 
     def __init__(self, skip: Callable[[str], bool], searcher: Searcher | None = None) -> None:

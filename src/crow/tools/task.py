@@ -16,7 +16,7 @@ from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import Action, BadArguments
+from crow.tools.base import Action, BadArguments, Tool
 from crow.visible import one_line, prose
 
 LONGEST_NAME = 60
@@ -77,9 +77,8 @@ class Subagent(Protocol):
         ...
 
 
-class Task:
-    kind = ToolKind.OTHER
-    workers = "subagents"
+class Task(Tool):
+    delegates_to = "subagents"
 
     def __init__(self, subagent_for: Callable[[SubagentTask], Subagent], mode: Callable[[], Mode]) -> None:
         self.spec = ToolSpec("task", DESCRIPTION, _reader.schema())

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from crow.actions import Deed
+from crow.actions import Deed, PermissionAnswer
 from crow.commands.base import CommandRequest, Terminal, TerminalExit, TerminalOutput
 from crow.commands.terminals import Terminals
 from crow.errors import StaleFile
@@ -36,7 +36,7 @@ from crow.results import (
 )
 from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import OF_A_SESSION, Action, Advice, BadArguments
+from crow.tools.base import OF_A_SESSION, Action, Advice, BadArguments, Tool
 from crow.visible import every_line, one_line
 
 SHELL = "bash"
@@ -92,7 +92,7 @@ class TerminalArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(TerminalArguments)
 
 
-class RunCommand:
+class RunCommand(Tool):
     kind = ToolKind.EXECUTE
 
     def __init__(self, terminals: Terminals, timeout: float, advice: Advice = OF_A_SESSION) -> None:
@@ -209,8 +209,8 @@ class CommandAction(Action):
             raise
         return result
 
-    def open_input(self) -> None:
-        self._takes_input = True
+    def agreed(self, answer: PermissionAnswer) -> None:
+        self._takes_input = answer.opens_input
 
     async def _check_folder(self) -> None:
         """Another folder may have taken its name since the person agreed."""

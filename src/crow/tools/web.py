@@ -13,7 +13,7 @@ from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import OF_A_SESSION, Action, Advice
+from crow.tools.base import OF_A_SESSION, Action, Advice, Tool
 from crow.visible import fence, one_line
 from crow.web.allowed_hosts import AllowedHosts
 from crow.web.page_cache import Failed, PageCache
@@ -93,7 +93,7 @@ class FetchArguments(msgspec.Struct, frozen=True):
 _fetch_reader = ArgumentReader(FetchArguments)
 
 
-class WebFetch:
+class WebFetch(Tool):
     kind = ToolKind.FETCH
 
     def __init__(self, settings: WebSettings, judge_host: JudgeHost, advice: Advice = OF_A_SESSION) -> None:
@@ -221,7 +221,7 @@ class WebSearchArguments(msgspec.Struct, frozen=True):
 _search_reader = ArgumentReader(WebSearchArguments)
 
 
-class WebSearch:
+class WebSearch(Tool):
     kind = ToolKind.FETCH
 
     def __init__(self, settings: WebSettings, environ: Mapping[str, str], advice: Advice = OF_A_SESSION) -> None:

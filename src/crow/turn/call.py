@@ -26,7 +26,7 @@ from crow.files.base import Workspace
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, HasParts, HasTwoYeses, ReadNeeded, ReadsFirst, TakesInput, Tool, failure
+from crow.tools.base import Action, ReadNeeded, Tool, failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
 
@@ -91,7 +91,7 @@ class Call:
         """Does what the arguments ask the tool for. What goes wrong is a result, which the model can do something
         about; only what ends the turn is raised."""
         try:
-            look = await tool.look(call, workspace) if isinstance(tool, ReadsFirst) else None
+            look = await tool.look(call, workspace)
             if look is not None and look.path.existed and isinstance(verdict := await self.judge(look), Deny):
                 return self.refused(verdict)
             return await self.carry_out(await self._prepared(tool, call, workspace, look))
@@ -132,7 +132,7 @@ class Call:
 
     async def _prepared(self, tool: Tool, call: ToolCall, workspace: Workspace, look: ReadNeeded | None) -> Action:
         with self._waiting_for(tool, call):
-            if look is not None and isinstance(tool, ReadsFirst):
+            if look is not None:
                 return await tool.prepare_once_read(call, workspace, look)
             return await tool.prepare(call, workspace)
 
@@ -236,7 +236,6 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             return verdict if isinstance(verdict, Deny) else answer
 
     async def _ask(self, call_id: str, action: Action | ReadNeeded, ask: Ask) -> Allow | Deny:
-        two_yeses = action if isinstance(action, HasTwoYeses) else None
         question = PermissionQuestion(
             call_id=call_id,
             kind=action.deed.kind,
@@ -249,19 +248,17 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             session_scope=ask.session.label if ask.session else "",
             project_scope=ask.project.label if ask.project else "",
             takes_reason=True,
-            is_divisible=isinstance(action, HasParts) and action.is_divisible,
+            is_divisible=isinstance(action, Action) and action.is_divisible,
         )
-        if two_yeses is not None:
-            question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)
+        if isinstance(action, Action) and action.yes_once:
+            question = replace(question, yes=action.yes_once, session_scope=action.yes_for_session)
         answer = await ask_person(self.journal, self.person, question)
         if not answer.allowed:
             return Rejected(BY_ANSWER, answer.reason or REJECTED, words=answer.words)
-        if answer.accepted is not None and isinstance(action, HasParts):
-            await action.accept(answer.accepted)
-        if answer.opens_input and isinstance(action, TakesInput):
-            action.open_input()
-        if two_yeses is not None:
-            two_yeses.agreed(answer)
+        if isinstance(action, Action):
+            if answer.accepted is not None:
+                await action.accept(answer.accepted)
+            action.agreed(answer)
         await self._remember(ask, answer)
         return Allow(BY_ANSWER)
 

@@ -20,7 +20,7 @@ from crow.messages import StopReason, ToolCall, has_too_many_values, json_object
 from crow.policy.base import Allow
 from crow.results import CHANGING, LOOKING, HiddenOutput, ToolResult
 from crow.tools.arguments import ReadCall
-from crow.tools.base import Action, AnnouncesItself, Delegates, Tool, Toolbox
+from crow.tools.base import Action, Tool, Toolbox
 from crow.turn.call import INTERRUPTED, Call, PolicyPermission, settle_all
 from crow.turn.context import TurnContext
 from crow.turn.partial_call import PartialCall
@@ -117,8 +117,8 @@ class CallBatch:
             self._journal.append(preview)
 
     def _may_announce(self, tool: Tool) -> bool:
-        policy = self._context.policy
-        return isinstance(tool, AnnouncesItself) and isinstance(policy.judge(tool.deed, reread=False), Allow)
+        deed = tool.announced_as
+        return deed is not None and isinstance(self._context.policy.judge(deed, reread=False), Allow)
 
     async def run(self) -> None:
         """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""
@@ -145,8 +145,8 @@ class CallBatch:
         """Neighbours that keep the same company run at once; empty if a call runs alone."""
         tools = self._context.tools
         tool = tools.find(call.name)
-        if isinstance(tool, Delegates):
-            return tool.workers
+        if tool.delegates_to:
+            return tool.delegates_to
         # Those that only look cannot get in each other's way. What a server says of its tools is no promise.
         return "looks" if tool.kind in LOOKING and call.name in tools else ""
 
@@ -272,7 +272,7 @@ class LoopGuard:
     def _changes_something(self, call: ToolCall) -> bool:
         """After such a call the same question may have another answer."""
         tool = self._tools.find(call.name)
-        return tool.kind in CHANGING or isinstance(tool, Delegates)
+        return tool.kind in CHANGING or bool(tool.delegates_to)
 
     async def _ask(self, call: ToolCall) -> str:
         """The person's answer; empty if there is none."""

@@ -17,7 +17,7 @@ from crow.messages import ToolCall, has_too_many_values, json_object
 from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
 from crow.tools.arguments import ReadCall, read_call_of
-from crow.tools.base import AnnouncesItself, ShowsPartialCall, Tool
+from crow.tools.base import Tool
 from crow.visible import language_of
 
 EVERY = 0.05
@@ -52,7 +52,6 @@ class PartialCall:
         self.id = call_id
         self.name = name
         self._tool = tool
-        self._partial_display = tool.partial_display if isinstance(tool, ShowsPartialCall) else None
         self._tries = MOST_TRIES if may_announce else 0
         self.is_announced = False
         """Whether the person has been shown what the call shows."""
@@ -91,8 +90,8 @@ class PartialCall:
             self._fragments.clear()
         self._fragments.append(fragment)
         self._arrived += len(fragment)
-        if isinstance(self._tool, AnnouncesItself):
-            return self._announcement(self._tool) if fragment.rstrip().endswith("}") else None
+        if self._tool.announced_as is not None:
+            return self._announcement() if fragment.rstrip().endswith("}") else None
         return self._preview()
 
     def last_preview(self) -> events.CallPreviewed | None:
@@ -107,13 +106,13 @@ class PartialCall:
         title, locations = self._tool.title(arguments), self._locations(arguments)
         return self._changed(events.CallPreviewed(self.id, title, locations, self._shown.display))
 
-    def _announcement(self, tool: AnnouncesItself) -> events.Event | None:
+    def _announcement(self) -> events.Event | None:
         if self._tries <= 0 or self._arrived > LARGEST_ANNOUNCED:
             return None
         self._tries -= 1
         if json_object(self.arguments) is None:  # what is only nearly JSON may go on
             return None
-        told = tool.announce(ToolCall(self.id, self.name, self.arguments))
+        told = self._tool.announce(ToolCall(self.id, self.name, self.arguments))
         if told is not None:
             self._tries = 0
             self.is_announced = True
@@ -158,7 +157,7 @@ class PartialCall:
         # The last one may be half of what it will be: it can be shown growing, but names nothing yet.
         known = self._under_known_names(dict(list(arrived.items())[:-1]))
         arrived = self._under_known_names(arrived)
-        shown = self._partial_display(arrived) if self._partial_display is not None else None
+        shown = self._tool.partial_display(arrived)
         allowance = ADVANCE + SHARE * self._arrived - self._spent - ENVELOPE
         if shown and allowance < GLIMPSE:
             return None

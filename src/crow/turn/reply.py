@@ -10,7 +10,7 @@ from crow.events import TurnIds
 from crow.messages import ProviderData, StopReason
 from crow.model import base as model
 from crow.model.base import told_cost
-from crow.tools.base import AnnouncesItself, MaySpeakForItself, Toolbox
+from crow.tools.base import Toolbox
 from crow.turn.repeated_text import RepeatedText
 from crow.turn.waits import Wait
 from crow.visible import can_be_seen
@@ -134,8 +134,7 @@ class Reply:
         self.text_id = self._thought_id = ""
         call_id = self._calls[event.index] = self._ids.call()
         tool = self._tools.find(event.name)
-        is_said = isinstance(tool, MaySpeakForItself) and tool.is_said_in_chat
-        quiet = is_said or isinstance(tool, AnnouncesItself)
+        quiet = tool.is_said_in_chat or tool.announced_as is not None
         return events.CallOpened(
             call_id, tool.spec.name, tool.kind, tool.title({}), quiet=quiet, from_text=event.from_text
         )

@@ -22,7 +22,6 @@ from crow.mcp.client.tool import McpTool
 from crow.mcp.client.tool_search import NAME as FIND_TOOLS
 from crow.mcp.client.tool_search import FindTools
 from crow.messages import SERVER_TOOL, ToolCall, ToolSpec
-from crow.results import ToolKind
 from crow.tools.base import Action, BadArguments, Tool
 from crow.visible import one_line, remark_on
 
@@ -300,10 +299,8 @@ class ToolList:
         return [f"It hides something in the description of its tools: {_some(names)}. {remark_on(characters)}"]
 
 
-class StartingTool:
+class StartingTool(Tool):
     """A tool of a server that is still starting: its call waits for the server, and is then one of the tool itself."""
-
-    kind = ToolKind.OTHER
 
     def __init__(self, name: str, connection: ServerConnection, listed: ToolList) -> None:
         self.spec = ToolSpec(name, "", {})

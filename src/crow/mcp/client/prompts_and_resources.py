@@ -24,7 +24,7 @@ from crow.mcp.client.tool import resources_digest
 from crow.messages import Image, ToolCall, ToolSpec, without_middle
 from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import Action, BadArguments
+from crow.tools.base import Action, BadArguments, Tool
 from crow.visible import one_line
 from mcp import Client, MCPError
 
@@ -49,7 +49,7 @@ class ResourceArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(ResourceArguments)
 
 
-class Resources:
+class Resources(Tool):
     kind = ToolKind.READ
 
     def __init__(self, connections: Callable[[], Sequence[ServerConnection]]) -> None:

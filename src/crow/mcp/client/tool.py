@@ -32,7 +32,7 @@ from crow.messages import ToolCall, ToolSpec, tokens_of_tool
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import arguments_for
-from crow.tools.base import Action
+from crow.tools.base import Action, Tool
 from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 
 LONGEST_DESCRIPTION = 2000
@@ -42,7 +42,7 @@ LONGEST_TARGET = 100
 CUT = "… (cut)"
 
 
-class McpTool:
+class McpTool(Tool):
     """A tool of a server. Raises SchemaUnfit if no model could be told how to call it."""
 
     def __init__(self, name: str, definition: McpToolDefinition, connection: ServerConnection) -> None:

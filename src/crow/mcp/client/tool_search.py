@@ -14,7 +14,7 @@ from crow.mcp.client.tool import McpTool
 from crow.messages import BYTES_A_TOKEN, ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import Action
+from crow.tools.base import Action, Tool
 from crow.visible import one_line
 
 NAME = "find_tools"
@@ -54,14 +54,14 @@ class ToolCatalogue(Protocol):
         ...
 
 
-class FindTools:
+class FindTools(Tool):
     kind = ToolKind.SEARCH
 
     def __init__(self, tools: ToolCatalogue) -> None:
         self._tools = tools
 
     @property
-    def spec(self) -> ToolSpec:
+    def spec(self) -> ToolSpec:  # pyright: ignore[reportIncompatibleVariableOverride] -- made anew for each request
         tools, listed = self._tools.all_tools(), {tool.spec.name for tool in self._tools.listed()}
         others = [tool for name, tool in tools.items() if name not in listed]
         servers = list(dict.fromkeys(one_line(tool.connection.name, 40) for tool in others))

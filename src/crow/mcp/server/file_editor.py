@@ -94,7 +94,7 @@ class FileEditorArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(FileEditorArguments)
 
 
-class FileEditor:
+class FileEditor(Tool):
     kind = ToolKind.EDIT
 
     def __init__(self, seen: ReadTracker, edits: PastEdits) -> None:

@@ -10,7 +10,6 @@ import msgspec
 
 from crow.files.base import Workspace
 from crow.messages import ToolCall, ToolSpec, json_object
-from crow.results import ToolKind
 from crow.tools.base import Action, BadArguments, Tool
 from crow.tools.lenient.json_repair import Unreadable, read_json
 from crow.tools.lenient.names import spellings, squeezed
@@ -75,10 +74,8 @@ def several(name: str, offered: Collection[str], find: Callable[[str], Tool | No
     return None
 
 
-class SeveralTools:
+class SeveralTools(Tool):
     """A name under which other agents have a tool that does what several of ours do."""
-
-    kind = ToolKind.OTHER
 
     def __init__(
         self, name: str, names: frozenset[str], offered: Collection[str], find: Callable[[str], Tool | None]

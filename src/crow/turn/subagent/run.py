@@ -210,7 +210,7 @@ class _More:
         return _Refused(self._session.find(name), *NOT_FOR_EXPLORERS) if known else None
 
 
-class _Refused:
+class _Refused(Tool):
     """Stands for a tool that the subagent does not have, with its title: the person reads what was wanted."""
 
     def __init__(self, tool: Tool, reason: str, advice: str) -> None:
