@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.policy.option_table import TABLE, Covered
+from crow.policy.wildcard import Covered, option_table
 from tests.support.patience import DEADLINE
 
 NO_OPTION = "@"
@@ -21,7 +21,7 @@ NO_BUNDLES = {"xxd": "it looks at the first letter of a word alone", "yarn list"
 
 
 def entries() -> list[object]:
-    lettered = [entry for entry in TABLE if entry.flags or entry.valued]
+    lettered = [entry for entry in option_table().values() if entry.flags or entry.valued]
     slow = pytest.mark.slow
     return [
         pytest.param(entry, id=entry.program, marks=slow if entry.program.split()[0] in SLOW else ())

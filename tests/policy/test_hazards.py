@@ -1,19 +1,23 @@
 """The table of what a `*` stands for: the examples that its entries carry, and the documentation."""
 
+import os
 import shlex
 from pathlib import Path
 
 import pytest
 
-from crow.policy.option_table import TABLE, Covered
-from crow.policy.wildcard import why_not_listed
+from crow.policy.wildcard import Covered, option_table, why_not_listed
 from tests.policy.support import allow, word
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "permissions.md"
 
 
 def examples(kind: str) -> list[tuple[str, str]]:
-    return [(entry.program, line) for entry in TABLE for line in getattr(entry, kind)]
+    return [
+        (entry.program, line.replace("{program}", entry.program).replace("⏎", "\n"))
+        for entry in option_table().values()
+        for line in getattr(entry, kind).splitlines()
+    ]
 
 
 def judged(program: str, line: str) -> str | None:
@@ -163,7 +167,7 @@ def test_a_runner_of_scripts_runs_those_of_the_package(shop, line):
 def rows() -> list[str]:
     """The table as docs/permissions.md shows it: programs with the same words share a row."""
     by_words: dict[str, list[str]] = {}
-    for entry in TABLE:
+    for entry in option_table().values():
         if cells := _cells(entry):
             by_words.setdefault(cells, []).append(f"`{entry.program}`")
     return [f"| {' '.join(names)} | {cells} |" for cells, names in by_words.items()]
@@ -197,5 +201,11 @@ def _about_words(entry: Covered) -> str:
 
 
 def test_the_documentation_shows_the_table():
-    table = DOCUMENT.read_text().partition("## The option table")[2].partition("\n## ")[0]
-    assert [line for line in table.splitlines() if line.startswith("| `")] == rows()
+    """`CROW_WRITE_TABLE=1` writes it anew."""
+    before, heading, rest = DOCUMENT.read_text().partition("## The option table")
+    section, after = rest[: (end := rest.index("\n## "))], rest[end:]
+    shown = [line for line in section.splitlines() if line.startswith("| `")]
+    if os.environ.get("CROW_WRITE_TABLE"):
+        DOCUMENT.write_text(before + heading + section.replace("\n".join(shown), "\n".join(rows())) + after)
+    else:
+        assert shown == rows()

@@ -301,7 +301,7 @@ def of_tables() -> Iterator[Expression]:
     """Those that are compiled when they are needed for the first time, from tables and by functions."""
     from crow.model.error_kinds import REMEDIES
     from crow.model.facts import FAMILIES
-    from crow.policy.wildcard import TABLE
+    from crow.policy.wildcard import option_table
     from crow.tools.editing import omissions
 
     def one(name: str, pattern: str, way: str, flags: int = 0) -> Expression:
@@ -311,7 +311,7 @@ def of_tables() -> Iterator[Expression]:
     yield one("omissions:_hints", omissions._hints().pattern, "search")  # pyright: ignore[reportPrivateUsage]
     yield from (one("error_kinds:REMEDIES", pattern, "search", re.IGNORECASE) for pattern, _ in REMEDIES)
     yield from (one("facts:FAMILIES", family.pattern, "search", re.IGNORECASE) for family in FAMILIES)
-    for entry in TABLE:
+    for entry in option_table().values():
         yield one(f"wildcard:{entry.program}:shapes", entry.shapes, "fullmatch")
         yield one(f"wildcard:{entry.program}:refused", entry.refused, "fullmatch", re.DOTALL)
     for module in [module for name, module in sys.modules.items() if name.startswith("crow.")]:

@@ -18,7 +18,7 @@ Where is …?
 - whether an allow rule covers a whole shell line: `shell.py` (every command of it), `plain_lines.py` (the strict
   second reader)
 - whether an allow rule covers one command: `commands.py` (its words), `wildcard.py` (what its `*` stands for),
-  `option_table.py` (the table of options)
+  `option_table.toml` (the table of options)
 - when git is not trusted in a folder: `repositories.py` (planted repositories, hooks), `submodules.py` (planted
   submodules), `git_commands.py` (which commands add one)
 - what a command of a line may have brought when the next one runs: `brought_files.py`

@@ -10,10 +10,9 @@ import os
 
 from crow.policy.base import names
 from crow.policy.git_commands import changes_files, git_words
-from crow.policy.option_table import TABLE
 from crow.policy.programs import GOAL_RUNNERS, SUBCOMMANDS, program
 from crow.policy.repositories import common_directory, read_start, repository_of
-from crow.policy.wildcard import is_same_anywhere, why_not_listed
+from crow.policy.wildcard import is_same_anywhere, option_table, why_not_listed
 
 _OPENS_NOTHING = GOAL_RUNNERS | names(
     "echo printf true false pwd basename dirname sleep which type whoami id uname nproc seq tr test date curl"
@@ -26,14 +25,8 @@ _ALWAYS_THERE = names(". /dev/null")
 _ASKS_REPOSITORY = names("fetch pull push remote ls-remote clone worktree submodule")
 _FILE_OPTIONS = {"grep": ("f", "--file"), "rg": ("f", "--file"), "git commit": ("F", "--file")}
 """Options whose value is a file, among those that a rule's `*` stands for."""
-_VALUED = {entry.program: entry.valued for entry in TABLE} | {
-    "head": "nc",
-    "tail": "nc",
-    "cut": "bcdf",
-    "fold": "w",
-    "tree": "LPI",
-}
-"""Letters of options with a value."""
+_VALUED = {"head": "nc", "tail": "nc", "cut": "bcdf", "fold": "w", "tree": "LPI"}
+"""Letters of options with a value that the table does not have."""
 
 
 def may_bring_files(words: tuple[str, ...]) -> bool:
@@ -48,7 +41,7 @@ def opened_word(words: tuple[str, ...], first: int, folder: str) -> str | None:
     name = program(words[0]) if "/" not in words[0] else ""
     if name == "git":
         return _opened_by_git(words, first, folder)
-    plain, opening = _plain_words(words, 1, _VALUED.get(name, ""), _FILE_OPTIONS.get(name, ()))
+    plain, opening = _plain_words(words, 1, _valued(name), _FILE_OPTIONS.get(name, ()))
     if name in _OPENS_NOTHING:
         plain = []
     elif name in SUBCOMMANDS:
@@ -65,12 +58,17 @@ def _opened_by_git(words: tuple[str, ...], first: int, folder: str) -> str | Non
     order = git_words(words)
     start = len(words) - len(order) + 1
     name = f"git {order[0]}" if order else ""
-    plain, opening = _plain_words(words, start, _VALUED.get(name, ""), _FILE_OPTIONS.get(name, ()))
+    plain, opening = _plain_words(words, start, _valued(name), _FILE_OPTIONS.get(name, ()))
     if order and order[0] not in _ASKS_REPOSITORY:
         plain = []
     elif plain and _is_remote(folder, words[plain[0]]):
         plain = []  # what follows are branches
     return _first_of(words, first, (*plain, *opening))
+
+
+def _valued(name: str) -> str:
+    listed = option_table().get(tuple(name.split()))
+    return _VALUED.get(name) or (listed.valued if listed is not None else "")
 
 
 def _first_of(words: tuple[str, ...], first: int, opened: tuple[int, ...]) -> str | None:

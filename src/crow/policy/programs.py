@@ -1,5 +1,5 @@
 """Tables of programs whose arguments say what is run: wrappers, shells, runners of scripts. Names only: options are in
-`crow.policy.option_table`.
+`option_table.toml`.
 """
 
 import os

@@ -1,19 +1,19 @@
 """Decides which words of a command a rule's `*` does not stand for, by the option table; a rule that spells one out
 covers it.
 
-What is not known is not covered: of a program in the table the options and sub-commands that the table does not list,
-of any other program every option.
+The table is `option_table.toml`, which says what its entries mean. What is not known is not covered: of a program in
+the table the options and sub-commands that the table does not list, of any other program every option.
 """
 
 import os
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
+from typing import Any
 
 import msgspec
 
 from crow.policy.base import names
-from crow.policy.option_table import TABLE, Covered
 from crow.policy.programs import EXACT_PHRASES, HARMLESS, SUBCOMMANDS, program
 from crow.visible import code
 
@@ -56,54 +56,72 @@ _AWK_NAMES = names(
 """What a script of `awk` may name: nothing that runs, reads or writes another file, nor the environment."""
 
 
-class _Compiled(msgspec.Struct, frozen=True):
-    entry: Covered
-    long: frozenset[str]
-    after: frozenset[str]
-    first: frozenset[str]
-    shapes: re.Pattern[str] | None
-    refused: re.Pattern[str] | None
+_FILE = os.path.join(os.path.dirname(__file__), "option_table.toml")
+
+
+class Covered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of the table, for one program; the file says what each field means."""
+
+    program: str
+    """The program, or the program and its sub-command."""
+    flags: str = ""
+    valued: str = ""
+    long: str = ""
+    shapes: str = ""
+    refused: str = ""
+    first: str = ""
+    operands: int = -1
+    no_folders: bool = False
+    no_repositories: bool = False
+    after: str = ""
+    passes_on: bool = False
+    shell_words: bool = False
+    spelled: bool = False
+    anywhere: bool = False
+    examples: str = ""
+    counterexamples: str = ""
 
     def has_option(self, word: str) -> bool:
         """Whether a word that begins with a dash is listed."""
-        if word.partition("=")[0] in self.long or (self.shapes is not None and self.shapes.fullmatch(word)):
+        if word.partition("=")[0] in self.long.split() or (self.shapes and re.fullmatch(self.shapes, word)):
             return True
         if word.startswith("--"):
             return False
         for letter in word[1:]:
-            if letter in self.entry.valued:
+            if letter in self.valued:
                 return True  # what follows is its value
-            if letter not in self.entry.flags:
+            if letter not in self.flags:
                 return False
         return True
 
 
-_BY_PHRASE = {tuple(entry.program.split()): entry for entry in TABLE}
-_WITH_SUBCOMMANDS = (
-    SUBCOMMANDS
-    | names("docker podman nerdctl kubectl oc")
-    | frozenset(phrase[0] for phrase in _BY_PHRASE if len(phrase) > 1)
-) - names("make")
+@cache
+def option_table() -> dict[tuple[str, ...], Covered]:
+    """The entries by the words of their programs."""
+    import tomllib  # not before a command is judged
+
+    with open(_FILE, "rb") as file:
+        written = tomllib.load(file)
+    table: dict[tuple[str, ...], Covered] = {}
+    for entry in written["covered"]:
+        shared: list[dict[str, str]] = [written["shared"][name] for name in entry.pop("shared", "").split()]
+        fields: dict[str, Any] = {
+            **entry,
+            **{kind: "".join(part.get(kind, "") for part in (*shared, entry)) for kind in ("flags", "valued")},
+            "long": " ".join(part.get("long", "") for part in (*shared, entry)),
+        }
+        for program_name in fields.pop("programs").split(","):
+            words = program_name.split()
+            table[tuple(words)] = msgspec.convert({**fields, "program": " ".join(words)}, Covered)
+    return table
 
 
-@lru_cache(maxsize=256)
-def _listed(*phrase: str) -> _Compiled | None:
-    entry = _BY_PHRASE.get(phrase)
-    return _compile(entry) if entry is not None else None
+@cache
+def _with_subcommands() -> frozenset[str]:
+    listed = {phrase[0] for phrase in option_table() if len(phrase) > 1}
+    return (SUBCOMMANDS | listed | names("docker podman nerdctl kubectl oc")) - {"make"}
 
 
-def _compile(entry: Covered) -> _Compiled:
-    return _Compiled(
-        entry,
-        frozenset(entry.long.split()),
-        frozenset(entry.after.split()),
-        frozenset(entry.first.split()),
-        re.compile(entry.shapes) if entry.shapes else None,
-        re.compile(entry.refused, re.DOTALL) if entry.refused else None,
-    )
-
-
-_NO_OPTIONS = _compile(Covered(""))
 _NUMBERED = names("python pip perl ruby node")
 _SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 _SETTING = re.compile(r"[-+@]|[\w.-]+[+:?]?=|[A-Za-z][\w.-]*:(?!//)")
@@ -129,16 +147,16 @@ def _subcommand(words: Sequence[str]) -> int:
 def is_known(words: tuple[str, ...]) -> bool:
     """Whether the table lists the options of the program, or of its sub-command."""
     name = _name(words)
-    if name in _WITH_SUBCOMMANDS:
-        return _listed(name, *words[(at := _subcommand(words)) : at + 1]) is not None
-    return name in HARMLESS or _listed(name) is not None
+    if name in _with_subcommands():
+        return (name, *words[(at := _subcommand(words)) : at + 1]) in option_table()
+    return name in HARMLESS or (name,) in option_table()
 
 
 def is_same_anywhere(words: tuple[str, ...]) -> bool:
     """Whether the program does the same in any folder, since no file that it finds there tells it what to do."""
     name = _name(words)
-    found = _listed(name)
-    return name in HARMLESS or (found is not None and found.entry.anywhere)
+    found = option_table().get((name,))
+    return name in HARMLESS or (found is not None and found.anywhere)
 
 
 def why_not_inert(words: tuple[str, ...], first: int) -> str | None:
@@ -158,12 +176,12 @@ def why_not_plain(words: tuple[str, ...], first: int) -> str | None:
 def why_not_listed(words: tuple[str, ...], first: int, folders: Sequence[str] = ()) -> str | None:
     """Why a rule that spells out the words before `first` does not cover the others; None if it does."""
     name = _name(words)
-    if not name or (name not in _WITH_SUBCOMMANDS and not is_known(words)):
+    if not name or (name not in _with_subcommands() and not is_known(words)):
         return why_not_plain(words, first)
     if name in HARMLESS:
         return None
-    start, entry = 1, _listed(name) or _NO_OPTIONS
-    if name in _WITH_SUBCOMMANDS:
+    start, entry = 1, option_table().get((name,)) or Covered(name)
+    if name in _with_subcommands():
         at = _subcommand(words)
         if word := next((word for word in words[1:at] if not entry.has_option(word)), None):
             return (
@@ -171,36 +189,35 @@ def why_not_listed(words: tuple[str, ...], first: int, folders: Sequence[str] = 
             )
         if at == len(words):
             return None
-        listed = _listed(name, words[at])
+        listed = option_table().get((name, words[at]))
         if (name, words[at]) in EXACT_PHRASES:
             return f"only a rule without `*` covers {code(f'{name} {words[at]}')}"
-        if at >= first and (listed is None or listed.entry.spelled):
+        if at >= first and (listed is None or listed.spelled):
             return f"the rule does not spell out {code(f'{name} {words[at]}')}"
         if listed is None:
             return why_not_plain(words, first)
         start, entry = at + 1, listed
-    if entry.entry.shell_words and (reason := why_not_inert(words, first)):
+    if entry.shell_words and (reason := why_not_inert(words, first)):
         return reason
     word = _unlisted(entry, words, max(first, start), start, folders)
     return f"{code(word)} is not among the words of {code(name)} that a `*` stands for" if word is not None else None
 
 
-def _unlisted(listed: _Compiled, words: tuple[str, ...], first: int, start: int, folders: Sequence[str]) -> str | None:
+def _unlisted(entry: Covered, words: tuple[str, ...], first: int, start: int, folders: Sequence[str]) -> str | None:
     """The first of the words from `first` on that the entry does not list. Those of the program begin at `start`."""
-    entry = listed.entry
     end = words.index("--", start) if "--" in words[start:] else len(words)
     plain = [at for at in range(start, len(words)) if not _is_option(words[at], at, end)]
     for at in range(first, len(words)):
         word = words[at]
         if at > end and entry.passes_on and _SETTING.match(word):
-            if word.partition("=")[0] not in listed.after:
+            if word.partition("=")[0] not in entry.after.split():
                 return word
         elif at in plain:
             if word.startswith("-") and word != "-":
                 return word  # behind a `--`
-            if not _is_covered_operand(listed, words, at, plain, folders):
+            if not _is_covered_operand(entry, words, at, plain, folders):
                 return word
-        elif at != end and not listed.has_option(word):
+        elif at != end and not entry.has_option(word):
             return word
     return _hidden_script(entry, words, first, start)
 
@@ -210,12 +227,12 @@ def _is_option(word: str, at: int, end: int) -> bool:
 
 
 def _is_covered_operand(
-    listed: _Compiled, words: tuple[str, ...], at: int, plain: list[int], folders: Sequence[str]
+    entry: Covered, words: tuple[str, ...], at: int, plain: list[int], folders: Sequence[str]
 ) -> bool:
-    entry, word = listed.entry, words[at]
-    if listed.refused is not None and listed.refused.match(word):
+    word = words[at]
+    if entry.refused and re.match(entry.refused, word, re.DOTALL):
         return False
-    if listed.first and at == plain[0] and word not in listed.first:
+    if entry.first and at == plain[0] and word not in entry.first.split():
         return False
     if entry.no_folders and any(os.path.isdir(os.path.join(folder, word)) for folder in folders):
         return False
