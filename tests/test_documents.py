@@ -27,7 +27,7 @@ from crow.config.settings import (
     TerminalSettings,
     WebSettings,
 )
-from crow.policy.risky_names import risky_names
+from crow.policy.paths import risky_names
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -8,10 +8,9 @@ import pytest
 
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
-from crow.policy import protected_links
+from crow.policy import paths
 from crow.policy.base import Ask
-from crow.policy.paths import what_secret, why_protected
-from crow.policy.risky_names import Group, risky_names
+from crow.policy.paths import Group, risky_names, what_secret, why_protected
 from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import word
@@ -232,7 +231,7 @@ def test_a_file_that_a_link_of_a_protected_name_leads_to_is_asked_about(policy, 
 
 
 def test_looking_for_links_ends_in_a_large_project(policy, tmp_path, monkeypatch):
-    monkeypatch.setattr(protected_links, "_MOST_LOOKED_AT", 200)
+    monkeypatch.setattr(paths, "_MOST_LOOKED_AT", 200)
     deed = Deed("write", ToolKind.EDIT, writes=(f"{tmp_path.resolve()}/a/b/c",))
 
     def work(folders):

@@ -14,7 +14,7 @@ from crow.config.hosts import is_on_this_machine
 Decision = Literal["allow", "ask", "deny"]
 """What a rule, or a mode where no rule says otherwise, decides about an action."""
 Mode = Literal["ask", "edit", "plan", "auto"]
-"""What may be done without asking; `crow.policy.mode_defaults` says what each of them does."""
+"""What may be done without asking; `crow.policy.base` says what each of them does."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 ThoughtLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]

@@ -9,9 +9,9 @@ taken to bring files unless they are known to read only, and words to be opened 
 import os
 
 from crow.policy.base import names
-from crow.policy.git_commands import changes_files, git_words
 from crow.policy.programs import GOAL_RUNNERS, SUBCOMMANDS, program
 from crow.policy.repositories import common_directory, read_start, repository_of
+from crow.policy.submodules import changes_files, git_words
 from crow.policy.wildcard import is_same_anywhere, option_table, why_not_listed
 
 _OPENS_NOTHING = GOAL_RUNNERS | names(

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import msgspec
 
 from crow.policy.brought_files import opened_word
-from crow.policy.git_commands import changes_index, takes_ignored
 from crow.policy.path_words import Budget, ExecutionContext, why_path_forbidden
 from crow.policy.programs import (
     CHOOSERS,
@@ -25,7 +24,7 @@ from crow.policy.programs import (
     program,
 )
 from crow.policy.repositories import obeyed_in_worktree, why_repository_untrusted
-from crow.policy.submodules import why_submodule_untrusted
+from crow.policy.submodules import changes_index, takes_ignored, why_submodule_untrusted
 from crow.policy.wildcard import is_known, is_same_anywhere, why_not_inert, why_not_listed, why_not_plain
 from crow.visible import code
 

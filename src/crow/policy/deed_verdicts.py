@@ -1,4 +1,6 @@
-"""Judges each thing that a deed does (paths, command, host, tool) by rules and mode: one verdict for each."""
+"""Judges each thing that a deed does (paths, command, host, tool) by rules and mode, one verdict for each; joins them
+into the strictest; and explains them to a person.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -9,14 +11,25 @@ import msgspec
 from crow.actions import Deed
 from crow.messages import SERVER_TOOL
 from crow.paths import is_inside, shown
-from crow.policy.base import Allow, Ask, Deny, Mode, Origin, Scope, Verdict, Where, said
+from crow.policy.base import (
+    ALWAYS_ASKED,
+    Allow,
+    Ask,
+    Aspect,
+    Deny,
+    Mode,
+    Origin,
+    Scope,
+    Verdict,
+    Where,
+    decision_of,
+    said,
+)
 from crow.policy.commands import CommandPattern
 from crow.policy.grants import command_scope, host_scope, read_scope, tool_scope, write_scope
-from crow.policy.mode_defaults import ALWAYS_ASKED, Aspect, decision_of
 from crow.policy.nested_commands import FoundCommands, find_commands
 from crow.policy.path_words import ExecutionContext
-from crow.policy.paths import what_secret_in, why_protected
-from crow.policy.protected_links import why_linked
+from crow.policy.paths import what_secret_in, why_linked, why_protected
 from crow.policy.rule_matching import ReadyRule, RuleBook
 from crow.policy.shell import NotCovered, coverage, first_hit, suggest
 from crow.results import MAY_CHANGE, ToolKind
@@ -133,17 +146,13 @@ def _aspect_of(path: str, situation: Situation, *, written: bool) -> tuple[Aspec
     """What is done with the path; and what it triggers, or may hold."""
     inside = situation.contains(path) and "/../" not in path and not path.endswith("/..")
     if written:
-        if why := _why_protected(path, situation):
+        why = why_protected(path, situation.private) or situation.programs().get(path.casefold(), "")
+        if why := why or (why_linked(path, situation.roots) if situation.contains(path) else ""):
             return Aspect.WRITE_PROTECTED, why
         return Aspect.WRITE_INSIDE if inside else Aspect.WRITE_OUTSIDE, ""
     if what := what_secret_in(path, situation.private, situation.readable):
         return Aspect.READ_SECRET, what
     return Aspect.READ_INSIDE if inside else Aspect.READ_OUTSIDE, ""
-
-
-def _why_protected(path: str, situation: Situation) -> str:
-    why = why_protected(path, situation.private) or situation.programs().get(path.casefold(), "")
-    return why or (why_linked(path, situation.roots) if situation.contains(path) else "")
 
 
 def _allowing_path(tool: str, path: str, aspect: Aspect, situation: Situation) -> ReadyRule | None:
@@ -193,29 +202,24 @@ def _judge_command(deed: Deed, situation: Situation) -> Verdict:
     rules = [ready for ready in allowing if ready.pattern is not None]
     if rules:
         try:
-            return _covered(deed.command, rules, execution)
+            used = list(dict.fromkeys(coverage(deed.command, _patterns(rules), execution)))
         except NotCovered as found:
             why = str(found)
+        else:
+            return Allow(", ".join(said(rules[number].rule) for number in used), rules[used[0]].known.origin)
     suggestion = cache(lambda: suggest(deed.command, execution))
     return _by_mode(situation.mode, Aspect.TERMINAL, why, lambda where: command_scope(deed.tool, suggestion(), where))
 
 
 def _hit_verdict(revealed: FoundCommands, denying: list[ReadyRule], asking: list[ReadyRule]) -> Deny | Ask | None:
-    strike = first_hit(revealed, _patterns(denying))
-    if strike is not None and strike.certain:
-        return _refusal(denying[strike.number])
-    tightening = denying or asking
-    if strike is not None or not revealed.complete:
-        rule = denying[strike.number] if strike is not None else tightening[0]
+    hit = first_hit(revealed, _patterns(denying))
+    if hit is not None and hit[1]:
+        return _refusal(denying[hit[0]])
+    if hit is not None or not revealed.complete:
+        rule = denying[hit[0]] if hit is not None else (denying or asking)[0]
         return _question(rule, f"It cannot be told whether the line runs what a rule is about ({said(rule.rule)}).")
-    strike = first_hit(revealed, _patterns(asking))
-    return _question(asking[strike.number]) if strike is not None else None
-
-
-def _covered(line: str, rules: list[ReadyRule], execution: ExecutionContext) -> Allow:
-    used = list(dict.fromkeys(coverage(line, _patterns(rules), execution)))
-    names = ", ".join(said(rules[number].rule) for number in used)
-    return Allow(names, rules[used[0]].known.origin)
+    hit = first_hit(revealed, _patterns(asking))
+    return _question(asking[hit[0]]) if hit is not None else None
 
 
 def _patterns(rules: Sequence[ReadyRule]) -> list[CommandPattern]:
@@ -261,3 +265,75 @@ def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:
             return Ask(aspect, why, Origin.BUILT_IN, offer("session"), offer("project"))
         case _:
             assert_never(decision)
+
+
+# --- the verdict on the whole
+
+
+def strictest_verdict(verdicts: list[Verdict]) -> Verdict:
+    """A deed does all that it does, so that the strictest word on a part of it is the word on the whole."""
+    for verdict in verdicts:
+        if isinstance(verdict, Deny):
+            return verdict
+    asks = [verdict for verdict in verdicts if isinstance(verdict, Ask)]
+    if not asks:
+        return next(iter(verdicts), Allow("nothing that needs permission goes"))
+    return asks[0] if len(asks) == 1 else _all_of(asks)
+
+
+def _all_of(asks: list[Ask]) -> Ask:
+    """One question for several reasons. What would be remembered must answer each of them, or it is not offered."""
+    reason = " ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason))
+    session = _joined([ask.session for ask in asks])
+    return Ask(asks[0].rule, reason, asks[0].origin, session, _joined([ask.project for ask in asks]))
+
+
+def _joined(scopes: list[Scope | None]) -> Scope | None:
+    offered = list(dict.fromkeys(scopes))
+    return offered[0] if len(offered) == 1 else None
+
+
+# --- why a deed may run, must be asked about or is refused, in lines for a person
+
+
+def explained(deed: Deed, verdicts: list[Verdict], mode: Mode) -> str:
+    lines = [f"{_subject(deed)}, in mode `{mode}`:"]
+    lines += [f"- {_line(verdict, deed)}" for verdict in verdicts]
+    return "\n".join(lines)
+
+
+def _subject(deed: Deed) -> str:
+    if deed.command:
+        return f"The command {code(deed.command)}"
+    for verb, details in (("Writing", deed.writes), ("Reading", deed.reads), ("Asking", (deed.host,))):
+        if any(details):
+            return f"{verb} {', '.join(map(code, details))}"
+    return f"The tool {code(deed.tool)}"
+
+
+def _line(verdict: Verdict, deed: Deed) -> str:
+    by_mode = verdict.origin is Origin.BUILT_IN
+    match verdict:
+        case Allow():
+            does = "runs" if deed.command else "is done"
+            return f"It {does} without asking: {_why_allowed(verdict)}."
+        case Deny():
+            return f"It is refused: {verdict.reason}"
+        case Ask():
+            why = f": {verdict.rule} needs your permission in this mode." if by_mode else "."
+            return " ".join(filter(None, (f"You are asked first{why}", verdict.reason, _offered(verdict))))
+        case _:
+            assert_never(verdict)
+
+
+def _why_allowed(verdict: Allow) -> str:
+    if verdict.origin is not Origin.BUILT_IN:
+        return f"a rule allows it ({verdict.rule}; {verdict.origin})"
+    if verdict.rule == Aspect.NOTHING:
+        return f"it does {verdict.rule}"
+    return f"{verdict.rule} needs no permission in this mode"
+
+
+def _offered(ask: Ask) -> str:
+    labels = [scope.label for scope in (ask.session, ask.project) if scope is not None]
+    return f"Besides a single yes you can choose: {'; '.join(labels)}." if labels else "It can only be allowed once."

@@ -16,7 +16,6 @@ from crow.paths import is_inside, shown
 from crow.policy.base import GRANTED, Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.grants import Grants, is_superseded
 from crow.policy.paths import what_secret_in
-from crow.policy.strictest_verdict import explained, strictest_verdict
 
 if TYPE_CHECKING:  # what judges is imported for the first call, not for the session's beginning
     from crow.policy.deed_verdicts import Situation
@@ -72,12 +71,16 @@ class RulePolicy:
         return self._grants.warning
 
     def judge(self, deed: Deed, *, reread: bool = True) -> Verdict:
+        from crow.policy.deed_verdicts import strictest_verdict
+
         return strictest_verdict(self._verdicts(deed, self._situation(reread=reread)))
 
     async def run_off_loop(self, work: Callable[[], T]) -> T:
         return await self._disk.run(work)
 
     def explain(self, deed: Deed) -> str:
+        from crow.policy.deed_verdicts import explained
+
         situation = self._situation()
         return explained(deed, self._verdicts(deed, situation), situation.mode)
 

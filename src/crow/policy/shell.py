@@ -11,8 +11,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-import msgspec
-
 from crow.policy.brought_files import may_bring_files
 from crow.policy.commands import (
     SCRIPT_WORDS,
@@ -22,7 +20,6 @@ from crow.policy.commands import (
     telling_words,
     why_not_covered,
 )
-from crow.policy.git_commands import is_git_alone
 from crow.policy.grammar import Word, Words, read_all
 from crow.policy.nested_commands import FoundCommands
 from crow.policy.path_words import Budget, ExecutionContext, is_untouchable
@@ -37,6 +34,7 @@ from crow.policy.programs import (
     TO_THE_LETTER,
     program,
 )
+from crow.policy.submodules import is_git_alone
 from crow.policy.wildcard import is_known
 from crow.visible import code
 
@@ -168,21 +166,16 @@ def _folders_after(command: PlainCommand, folders: list[str]) -> list[str]:
 # --- rules that tighten
 
 
-class RuleHit(msgspec.Struct, frozen=True):
-    number: int
-    """Of the pattern."""
-    certain: bool
-
-
-def first_hit(revealed: FoundCommands, patterns: Sequence[CommandPattern]) -> RuleHit | None:
-    """The first pattern that is about a command of the line; one that is certain before one that is not."""
-    unsure: RuleHit | None = None
+def first_hit(revealed: FoundCommands, patterns: Sequence[CommandPattern]) -> tuple[int, bool] | None:
+    """The number of the first pattern that is about a command of the line, and whether that is certain; one that is
+    before one that is not."""
+    unsure: tuple[int, bool] | None = None
     for number, pattern in enumerate(patterns):
         found = {applies_to(pattern, words, revealed.assigned) for words in revealed.commands}
         if "yes" in found:
-            return RuleHit(number, certain=True)
+            return number, True
         if unsure is None and ("maybe" in found or any(mentions(pattern, words) for words in revealed.mentioned)):
-            unsure = RuleHit(number, certain=False)
+            unsure = number, False
     return unsure
 
 

@@ -7,7 +7,7 @@ the table the options and sub-commands that the table does not list, of any othe
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -257,10 +257,6 @@ def _hidden_script(entry: Covered, words: tuple[str, ...], first: int, start: in
     return words[at] if first <= at < len(words) and not reads(words[at]) else None
 
 
-def _is_plain_sed(script: str) -> bool:
-    return _SED_SCRIPT.fullmatch(script) is not None
-
-
 def _is_plain_jq(script: str) -> bool:
     at = 0
     while at < len(script):
@@ -286,4 +282,4 @@ def _is_plain_awk(script: str) -> bool:
     return True
 
 
-_SCRIPTS = {"sed": _is_plain_sed, "jq": _is_plain_jq, "awk": _is_plain_awk}
+_SCRIPTS: dict[str, Callable[[str], object]] = {"sed": _SED_SCRIPT.fullmatch, "jq": _is_plain_jq, "awk": _is_plain_awk}
