@@ -6,8 +6,8 @@ Where is …?
 - what plan mode refuses, how the model is told of it, and how it is left: `base.py` (the table of modes),
   `turn/requests.py` (`mode_to_tell`), `tools/ask.py` (`LeavePlan`)
 - what may run without asking: `deed_verdicts.py` (a verdict on each thing that is done, and the strictest of them: deny
-  beats ask beats allow), `base.py` (what each mode says where no rule does), `rule_policy.py` (which rules and answers a
-  session has)
+  beats ask beats allow), `base.py` (what each mode says where no rule does), `rule_policy.py` (a session's rules and
+  answers)
 - which paths are secret or protected, whatever the rules say: `risky_names.toml` (their names, and what each triggers
   or holds), `paths.py` (decides), `project/server_programs.py` (programs of MCP servers, which trust covers too); a
   word of a command that names one: `path_words.py`
