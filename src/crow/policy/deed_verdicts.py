@@ -1,5 +1,6 @@
-"""Judges each thing that a deed does (paths, command, host, tool) by rules and mode, one verdict for each; joins them
-into the strictest; and explains them to a person.
+"""Judges each thing that a deed does by rules and mode, joins the verdicts into the strictest, and explains them.
+
+The things are paths, commands, hosts and tools. Deny beats ask beats allow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
