@@ -1,16 +1,14 @@
 """A server's life: however it misbehaves, it costs its own tools alone, and the person learns why."""
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse
+from mcp_types import JSONRPCNotification, JSONRPCResponse
 
-from crow.mcp.client.message_guard import BURST, PART, THROWN_AWAY, MessageGuard, UnaskedPace
-from crow.mcp.client.server_errors import ServerFailed
+from crow.mcp.client.message_guard import BURST, PART, THROWN_AWAY, MessageGuard, Pace
 from tests.mcp.guests import (
     PATIENT,
     are_gone,
@@ -87,7 +85,7 @@ def test_one_that_floods_is_read_slowly_and_can_be_called(tmp_path):
 
 def test_what_is_sent_unasked_is_read_for_a_small_part_of_the_time():
     now, slow = [0.0], []
-    pace = UnaskedPace(lambda: now[0], lambda: slow.append(True))
+    pace = Pace(lambda: now[0], lambda: slow.append(True))
     pace.spend(BURST)
     assert (pace.due(), slow) == (0.0, [])
     read = 0
@@ -102,51 +100,36 @@ def test_what_is_sent_unasked_is_read_for_a_small_part_of_the_time():
     assert pace.due() == 0.0, "after a pause there is room for a burst again"
 
 
-def test_what_nobody_uses_is_thrown_away_unread_and_changes_are_heard_ten_times_a_second():
+def test_what_nobody_uses_is_thrown_away_and_changes_are_heard_ten_times_a_second():
     now = [0.0]
     guard = MessageGuard(lambda: now[0], lambda name, wrong: None)
 
-    def line(method: str, **params: Any) -> bytes:
-        return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
+    def takes(method: str, **params: Any) -> bool:
+        notice = JSONRPCNotification(jsonrpc="2.0", method=f"notifications/{method}", params=params)
+        return guard.take(SessionMessage(notice))
 
-    assert not guard.wants(line("notifications/message", data="x"))
-    assert not guard.wants(line("notifications/resources/updated", uri="x:"))
+    assert not takes("message", data="x")
+    assert not takes("resources/updated", uri="x:")
     for method, params in (("tools/list_changed", {}), ("progress", {"progressToken": 1})):
         heard = 0
         for _ in range(1000):
             now[0] += 0.001
-            heard += guard.wants(line(f"notifications/{method}", **params))
+            heard += takes(method, **params)
         assert 9 <= heard <= 11
-    assert guard.wants(line("notifications/progress", progressToken=2)), "that of another call"
-    assert guard.wants(line("notifications/elicitation/complete", elicitationId="x"))
-    assert all(
-        map(guard.wants, (b"not json", b'{"id": 1, "method": "ping"}', b'{"id": 1, "result": {}}', b'{"method": 3}'))
-    )
+    assert takes("progress", progressToken=2), "that of another call"
+    assert takes("elicitation/complete", elicitationId="x")
 
 
 def test_answers_that_were_asked_for_are_no_flood_and_others_are():
     guard = MessageGuard(lambda: 0.0, lambda name, wrong: None)
     answer = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
-    for _ in range(3000):
+    for _ in range(10_000):
         guard.asks()
-        guard.take(answer)
+        assert guard.take(answer, 1_000_000)
     assert guard.pace.due() == 0.0
-    for _ in range(2000):
+    for _ in range(5000):
         guard.take(answer)
-    with pytest.raises(ServerFailed, match="2,000 messages"):
-        guard.take(answer)
-
-
-def test_more_than_two_thousand_messages_in_a_second_are_a_flood():
-    seconds = [0.0]
-    guard = MessageGuard(lambda: seconds[-1], lambda name, wrong: None)
-    for _ in range(2000):
-        guard.count()
-    seconds.append(1.0)
-    for _ in range(2000):
-        guard.count()
-    with pytest.raises(ServerFailed, match="2,000 messages"):
-        guard.count()
+    assert guard.pace.due() > 1.0
 
 
 def test_a_message_that_is_far_too_long_ends_the_server_and_fails_the_call(tmp_path):

@@ -13,7 +13,7 @@ def test_one_that_changes_its_list_over_and_over_is_told_of_once_and_asked_less_
     editor.prompt("Go.")
     notice_about(editor, "over and over")
     left_out, restless = editor.notices
-    assert "left out: unusable_0 (its schema is not an object), " in left_out
+    assert "left out: unusable_0 (inputSchema: Input should be a valid dictionary" in left_out
     assert left_out.endswith(" and 90 more.")
     assert restless.endswith("less and less often, in the end every 30 s.")
     assert int(listings.read_text()) <= 6
@@ -57,7 +57,7 @@ def test_an_odd_hint_costs_the_hint_and_not_the_tools(tmp_path):
 def test_content_of_a_new_kind_is_named_and_the_rest_is_there(tmp_path):
     call, editor = one_call(tmp_path, odd("video"), "go")
     assert call["status"] == "completed"
-    unknown = "(something of the kind video, which is not known here, left out)"
+    unknown = "(content of an unknown kind, video, left out)"
     assert told_model(editor) == f"before\n\n{unknown}\n\nafter"
 
 

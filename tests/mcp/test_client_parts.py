@@ -8,7 +8,7 @@ from mcp_types import Tool
 from crow.config.settings import McpServerSettings
 from crow.mcp.client.configured import Origin, tool_name
 from crow.mcp.client.forms import validated_form
-from crow.mcp.client.program import environment_for
+from crow.mcp.client.stdio import environment_for
 from crow.mcp.client.tool import resources_digest, tool_digest
 from crow.messages import ToolSpec
 from crow.session.servers import configured_servers

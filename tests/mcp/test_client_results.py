@@ -47,7 +47,7 @@ def test_of_far_too_many_pieces_the_first_are_told(tmp_path):
     _, editor = one_call(tmp_path, bad("many-pieces"), "go")
     text = told_model(editor)
     assert "piece 999\n" in text
-    assert "1,000" in text.splitlines()[-1], "that others are left out is said"
+    assert "199,000 more" in text.splitlines()[-1], "that others are left out is said"
 
 
 def test_so_they_are_in_a_resource_and_the_memory_stays_small(tmp_path):
@@ -56,7 +56,7 @@ def test_so_they_are_in_a_resource_and_the_memory_stays_small(tmp_path):
     editor.prompt("Go.")
     text = told_model(editor)
     assert text.startswith("note://0:\nnote 0\n\nnote://1:")
-    assert "1,000" in text.splitlines()[-1], "that others are left out is said"
+    assert "199,000 more" in text.splitlines()[-1], "that others are left out is said"
     assert highest_memory(editor) < 300
     editor.close()
 
@@ -154,9 +154,9 @@ def test_tools_with_unfit_schemas_are_left_out_or_mended_and_the_others_stay(tmp
     assert len(tools["mcp__schemas__long"]["description"]) < 2100
     [notice] = editor.notices
     assert notice == (
-        "The MCP server `schemas` (from your editor): Tools that cannot be used are left out: a text (its schema is "
-        "not an object), an array (its schema is not that of an object), without a name (it is not described), huge "
-        "(its schema is larger than 32 KiB)."
+        "The MCP server `schemas` (from your editor): Tools that cannot be used are left out: a text (inputSchema: "
+        "Input should be a valid dictionary or instance of InputSchema), an array (inputSchema.type: Input should be "
+        "'object'), a tool without a name (inputSchema: Field required), huge (its schema is larger than 32 KiB)."
     )
     assert editor.the_call()["status"] == "completed"
     editor.close()

@@ -231,7 +231,7 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
     cause = one_line(server.cause or server.state, 500)
     if server.wants_login:
         return warn(f"{name}: {cause}", "It can be used after that.")
-    from crow.mcp.client.program import stderr_path
+    from crow.mcp.client.stdio import stderr_path
 
     place = "It is at" if settings.url else "It is started with"
     remedy = f"{server.remedy}\n" if server.remedy else ""

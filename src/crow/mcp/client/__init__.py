@@ -1,6 +1,6 @@
 """MCP servers that a session uses, as tools of the model.
 
-    hub ──▶ connection ──▶ stdio ──▶ program
+    hub ──▶ connection ──▶ stdio
      │          │   └────▶ remote ──▶ login (over HTTP)
      │          ├────────▶ startup (waiting for it, starting it again) ──▶ server_errors
      │          ├────────▶ inventory (what the server has)
@@ -9,7 +9,7 @@
      │      └────▶ content (what a call gave)
      └──▶ tool_search, prompts_and_resources
 
-Every message of a server passes `raw_messages` and `message_guard` before anything else sees it. Nothing here is loaded
+Every message of a server passes `message_guard` before anything else sees it. Nothing here is loaded
 before a session has servers, but for `configured`.
 
 Where is …?
@@ -20,6 +20,5 @@ Where is …?
 - what the person is told when an MCP server fails or ends: `server_errors.py`
 - what an MCP server asks of the person: `elicitation.py` (answers it), `forms.py` (what may be shown)
 - what a server's call is about: its target, the change it asks for: `changes.py`
-- an MCP server that floods, or sends what cannot be read: `message_guard.py` (checks messages), `raw_messages.py`
-  (repairs bytes)
+- an MCP server that floods, or sends what cannot be read: `message_guard.py`
 """

@@ -27,7 +27,6 @@ from crow.mcp.client.elicitation import (
 from crow.mcp.client.inventory import Inventory
 from crow.mcp.client.login import log_in_through
 from crow.mcp.client.opening import ClientOpener, ConnectionContext, ConnectionEvents
-from crow.mcp.client.program import StderrLog, stderr_path
 from crow.mcp.client.server_errors import (
     KeyRefused,
     LoginNeeded,
@@ -42,6 +41,7 @@ from crow.mcp.client.server_errors import (
     is_lost,
 )
 from crow.mcp.client.startup import Retries, StartupWait
+from crow.mcp.client.stdio import StderrLog, stderr_path
 from crow.timeouts import timeout
 from mcp import Client, MCPError
 

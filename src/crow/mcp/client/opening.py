@@ -20,10 +20,9 @@ from crow.mcp.client.elicitation import Asker, ServerRequestHandler
 from crow.mcp.client.inventory import Inventory
 from crow.mcp.client.login import with_stored_tokens
 from crow.mcp.client.message_guard import MessageGuard
-from crow.mcp.client.program import StderrLog, start_program
 from crow.mcp.client.remote import Remote, is_authorised
 from crow.mcp.client.server_errors import ServerFailed, first_of
-from crow.mcp.client.stdio import Stdio
+from crow.mcp.client.stdio import StderrLog, Stdio, start_program
 from mcp import Client, MCPError
 
 
@@ -103,7 +102,7 @@ class ClientOpener:
 
     def remark(self) -> str:
         """What may explain why it does not answer; empty for one over HTTP, which says nothing beside its messages."""
-        return self._stdio.output.remark() if self._stdio is not None else ""
+        return self._stdio.remark() if self._stdio is not None else ""
 
     def switch_to_newer_protocol(self, error: Exception) -> bool:
         """A server may speak only a version of the protocol that begins differently."""

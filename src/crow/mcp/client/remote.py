@@ -2,9 +2,8 @@
 refused requests.
 """
 
-import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import Any
@@ -21,8 +20,8 @@ from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.hosts import is_header_name, is_header_value
 from crow.config.settings import McpServerSettings
-from crow.mcp.client.message_guard import BYTE, THROWN_AWAY, MessageGuard
-from crow.mcp.client.raw_messages import LONG, is_costly, repaired, shortened
+from crow.mcp.client import message_guard
+from crow.mcp.client.message_guard import BYTE, THROWN_AWAY, MessageGuard, readable
 from crow.mcp.client.server_errors import MALFORMED, NOT_FOUND, ON_THE_WAY, ServerFailed, SessionExpired, fault_of
 from crow.mcp.client.stdio import LONGEST_LINE
 from crow.timeouts import timeout
@@ -34,6 +33,8 @@ CLOSE_TIMEOUT = 1.0
 """Seconds that a server gets for its answer when we leave."""
 LARGEST_EVENT = 2 * LONGEST_LINE
 """For the library, which counts all lines of an event together: a single one is stopped before, with the cause."""
+MOST_VALUES = message_guard.MOST_VALUES // 4
+"""JSON values of one message: the library decodes it by itself, and needs four times the room."""
 TRANSPORT_ERRORS = (
     "Server returned an error response",
     "Not Found",
@@ -191,12 +192,12 @@ class Remote:
                     if end:
                         self._guard.pace.spend(chunk.count(b"\n") * THROWN_AWAY + len(chunk) * BYTE)
                         await self._guard.pace.rest()
-                        yield await _in_bounds(b"".join((*begun, chunk[:end])).splitlines(keepends=True))
+                        yield _readable_events(b"".join((*begun, chunk[:end])))
                         begun.clear()
                         size = len(chunk) - end
                     begun.append(chunk[end:])
             rest = b"".join(begun)
-            yield await _in_bounds(rest.splitlines(keepends=True) if is_endless else [rest])
+            yield _readable_events(rest) if is_endless else readable(rest, MOST_VALUES)
 
         return limited
 
@@ -226,8 +227,7 @@ class Remote:
         try:
             async for message in messages:
                 await self._guard.pace.rest()
-                if self._guard.wants_message(message):
-                    self._guard.take(message)
+                if self._guard.take(message):
                     await to_us.send(self._explained(message))
         except ServerFailed as failed:
             failure = failed
@@ -238,22 +238,12 @@ class Remote:
         to_us.close()
 
 
-async def _in_bounds(messages: Sequence[bytes]) -> bytes:
-    """Lines of an event stream, or the one message that a body is: mended, and cut where it is far too much."""
-    if sum(map(len, messages)) <= LONG:
-        return repaired(b"".join(messages))
-    return await asyncio.to_thread(lambda: b"".join(map(_one_in_bounds, messages)))
-
-
-def _one_in_bounds(message: bytes) -> bytes:
-    message = repaired(message)
-    if not is_costly(message):
-        return message
-    field = b"data:" if message.startswith(b"data:") else b""
-    try:
-        return field + shortened(message[len(field) :]) + b"\n"
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return message
+def _readable_events(lines: bytes) -> bytes:
+    """Lines of an event stream, each message in them readable."""
+    return b"".join(
+        b"data:" + readable(line[5:], MOST_VALUES) if line.startswith(b"data:") else readable(line)
+        for line in lines.splitlines(keepends=True)
+    )
 
 
 class _Question(msgspec.Struct):

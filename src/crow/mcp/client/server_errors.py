@@ -31,6 +31,7 @@ ON_THE_WAY = -31999
 _LOST = ("Connection closed", "SSE stream")
 """How the library's messages begin when it has lost a server."""
 MALFORMED = "its answer is malformed"
+TOO_MANY_VALUES = "its answer holds too many values"
 _TOO_DEEP = "Maximum serialization depth"
 """How the library's message begins when it cannot write a message."""
 _ADDRESS = re.compile(r"https?://[^\s'\"<>]+")
@@ -118,8 +119,8 @@ def as_failure(error: BaseException) -> ServerFailed:
             return UrlElicitationRequired(_required_urls(error.data))
         case MCPError() if isinstance(error.data, ServerFailed):
             return error.data
-        case MCPError() if error.message == MALFORMED:
-            return ServerFailed(MALFORMED)
+        case MCPError() if error.message in (MALFORMED, TOO_MANY_VALUES):
+            return ServerFailed(error.message)
         case MCPError():
             return ServerFailed(f"it answered with an error: {one_line(error.message, LONGEST)}")
         case ValueError() if str(error).startswith(_TOO_DEEP):
