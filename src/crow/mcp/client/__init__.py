@@ -5,7 +5,7 @@
      │          ├────────▶ startup (waiting for it, starting it again) ──▶ server_errors
      │          ├────────▶ inventory (what the server has)
      │          └────────▶ elicitation ──▶ forms (what the server asks of us)
-     ├──▶ tool ──▶ schemas ──▶ schema_dialect
+     ├──▶ tool ──▶ schemas
      │      └────▶ content (what a call gave)
      └──▶ tool_search, prompts_and_resources
 

@@ -1,31 +1,22 @@
-"""Makes the JSON Schema of an MCP tool one that every provider takes: references put in place, size bounded, odd
-argument names replaced.
+"""Makes the JSON Schema of an MCP tool one that every provider takes: known keywords, references put in place, size
+bounded, one object at the top, odd argument names replaced.
 
 A single schema that a provider refuses would make every request fail. What can be mended without a loss is mended,
 what is malformed is dropped: the server checks the arguments itself.
 """
 
+import functools
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import unquote
 
 import msgspec
 
-from crow.mcp.client.schema_dialect import (
-    LARGEST_INTEGER,
-    ONE_SCHEMA,
-    PROSE,
-    SCHEMA_LISTS,
-    NoObject,
-    as_one_object,
-    is_known,
-    is_pattern,
-    well_formed,
-)
-from crow.visible import hidden_characters, made_visible
+from crow.visible import hidden_characters, made_visible, one_line
 
 LARGEST = 32 * 1024
 """Bytes of a schema; its description is cut apart from it."""
@@ -39,9 +30,14 @@ TOO_LARGE = f"its schema is larger than {LARGEST // 1024} KiB"
 CONTAINS_ITSELF = "(the same form again)"
 NOT_SHOWN = "(too large to be shown)"
 LONGEST_ARGUMENT_NAME = 64
+LONGEST_PATTERN = 300
+LONGEST_REMARK = 1000
+LARGEST_INTEGER = 2**63
 _PLAIN = re.compile(rf"[A-Za-z0-9_.-]{{1,{LONGEST_ARGUMENT_NAME}}}")
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]")
 _MOST_DIGITS = 6
+
+Schema = dict[str, Any]
 
 
 class SchemaUnfit(Exception):
@@ -53,7 +49,7 @@ class _TooLarge(SchemaUnfit):
 
 
 class Fitted(msgspec.Struct, frozen=True):
-    schema: dict[str, Any]
+    schema: Schema
     real_names: dict[str, str]
     """The names of arguments that providers refuse, by the names that the model is given instead."""
     remark: str
@@ -62,7 +58,7 @@ class Fitted(msgspec.Struct, frozen=True):
     """Characters in it that could not be seen."""
 
 
-def fit_for_models(schema: dict[str, Any]) -> Fitted:
+def fit_for_models(schema: Schema) -> Fitted:
     """References are put in place; one that leads into itself becomes "anything" where it would do so again."""
     limits = MOST_REFERENCES
     while True:
@@ -89,7 +85,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 class _Fitting:
-    def __init__(self, root: dict[str, Any], references: int) -> None:
+    def __init__(self, root: Schema, references: int) -> None:
         self.followed = 0
         """References one within another, where they were the most."""
         self._real_names: dict[str, str] = {}
@@ -99,27 +95,25 @@ class _Fitting:
         self._left = MOST_LOOKED_AT
 
     def whole(self) -> Fitted:
-        try:
-            whole, remark = as_one_object(self._schema(self._root, _Place()))
-        except NoObject:
-            raise SchemaUnfit("its arguments are no object") from None
+        whole, remarks = _flattened(self._schema(self._root, _Place()))
         schema = {**whole, "type": "object", "properties": whole.get("properties", {})}
         if len(msgspec.json.encode(schema)) > LARGEST:
             raise _TooLarge(TOO_LARGE)
+        remark = one_line(" ".join(remarks), LONGEST_REMARK)
         return Fitted(schema, self._real_names, remark, list(self._hidden))
 
-    def _schema(self, value: Any, place: _Place) -> dict[str, Any]:
+    def _schema(self, value: Any, place: _Place) -> Schema:
         """A schema within the schema. What is no schema stands for anything."""
         self._enter(place)
         if not isinstance(value, dict):
             return {"not": {}} if value is False else {}
-        parts = cast("dict[str, Any]", value)
+        parts = cast("Schema", value)
         self._look_at(parts)
         if isinstance(parts.get("$ref"), str):
             parts, place = self._followed(parts, place)
         return {key: self._keyword(key, said, place) for key, said in well_formed(parts).items()}
 
-    def _followed(self, parts: dict[str, Any], place: _Place) -> tuple[dict[str, Any], _Place]:
+    def _followed(self, parts: Schema, place: _Place) -> tuple[Schema, _Place]:
         """With what the reference leads to put in its place. What is said beside a reference holds."""
         inside = place.inside
         while isinstance(reference := parts.get("$ref"), str):
@@ -156,7 +150,7 @@ class _Fitting:
             return self._schema(said, place.below())
         return self._data(said, place)
 
-    def _property(self, name: str, said: Any, place: _Place) -> dict[str, Any]:
+    def _property(self, name: str, said: Any, place: _Place) -> Schema:
         fitted = self._schema(said, place.below())
         return fitted if is_plain(name) else {"title": self._prose(name), **fitted}
 
@@ -173,7 +167,7 @@ class _Fitting:
         self._enter(place)
         match value:
             case dict():
-                fields = cast("dict[str, Any]", value).items()
+                fields = cast("Schema", value).items()
                 return {self._text(key): self._data(one, place.below()) for key, one in fields}
             case list():
                 return [self._data(one, place.below()) for one in cast("list[Any]", value)]
@@ -208,11 +202,11 @@ class _Fitting:
             raise _TooLarge("its schema is too deep")
         self._spend(2)
 
-    def _look_at(self, parts: dict[str, Any]) -> None:
+    def _look_at(self, parts: Schema) -> None:
         self._spend(len(parts))
         for key, said in parts.items():
-            if isinstance(said, dict | list) and is_known(key):
-                self._spend(len(cast("dict[str, Any] | list[Any]", said)))
+            if isinstance(said, dict | list) and key in _KEYWORDS:
+                self._spend(len(cast("Schema | list[Any]", said)))
 
     def _spend(self, size: int) -> None:
         self._left -= size
@@ -220,11 +214,154 @@ class _Fitting:
             raise _TooLarge(TOO_LARGE)
 
 
-def _in_short(target: dict[str, Any], beside: dict[str, Any], why: str) -> dict[str, Any]:
+def _in_short(target: Schema, beside: Schema, why: str) -> Schema:
     """Anything of its type, in place of a form that is left out."""
     said = beside.get("description")
     described = {"description": f"{said} {why}" if isinstance(said, str) else why}
     return {**({"type": target["type"]} if "type" in target else {}), **beside, **described}
+
+
+# --- keywords: those that models and providers understand, in the form of today
+
+PROSE = ("title", "description")
+ONE_SCHEMA = frozenset({"items", "additionalProperties", "propertyNames", "not", "if", "then", "else"})
+SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
+_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_KEYWORDS: dict[str, type[Any] | tuple[type[Any], ...]] = {
+    **dict.fromkeys((*PROSE, "format", "contentEncoding", "contentMediaType", "pattern"), str),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), (int, float)),
+    **dict.fromkeys(_COUNTS, int),
+    **dict.fromkeys(ONE_SCHEMA, (dict, bool)),
+    **dict.fromkeys(("properties", "patternProperties"), dict),
+    **dict.fromkeys((*SCHEMA_LISTS, "enum", "required", "examples"), list),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), bool),
+    **dict.fromkeys(("type", "const", "default"), object),
+}
+_DIFFERS = re.compile(r"\(\?[^:=!<]|\(\?<[^=!]|\\[AZzGQEKpPuUN]|\[\[|[^\x00-\x7f]")
+"""In patterns: what not every reader of regular expressions knows, or what takes them long to read."""
+
+
+def well_formed(parts: Schema) -> Schema:
+    """What is said in keywords that are understood, with values of their types."""
+    known = {key: said for key, said in parts.items() if key in _KEYWORDS}
+    if isinstance(known.get("items"), list):  # the older form of a tuple
+        known["prefixItems"] = known.pop("items")
+        if "additionalItems" in parts:
+            known["items"] = parts["additionalItems"]
+    if "type" in known:
+        said: Any = known.pop("type")
+        types = [one for one in _TYPES if one in (cast("list[Any]", said) if isinstance(said, list) else [said])]
+        known |= {"type": types[0] if len(types) == 1 else types} if types else {}
+    if isinstance(names := known.get("required"), list):
+        known["required"] = list(dict.fromkeys(name for name in cast("list[Any]", names) if isinstance(name, str)))
+    return {key: said for key, said in known.items() if _is_well_formed(key, said)}
+
+
+def _is_well_formed(key: str, said: Any) -> bool:
+    types = _KEYWORDS[key]
+    if not isinstance(said, types) or (isinstance(said, bool) and types in (int, (int, float))):
+        return False
+    match said:
+        case str():
+            return key != "pattern" or is_pattern(said)
+        case float() if types is not object:
+            return math.isfinite(said) and (key != "multipleOf" or said > 0)
+        case int():
+            return (key not in _COUNTS or 0 <= said < LARGEST_INTEGER) and (key != "multipleOf" or said > 0)
+        case list():
+            return bool(cast("list[Any]", said)) or types is not list or key == "examples"
+        case _:
+            return True
+
+
+def is_pattern(said: Any) -> bool:
+    return isinstance(said, str) and len(said) <= LONGEST_PATTERN and _can_be_read(said)
+
+
+@functools.lru_cache(maxsize=256)
+def _can_be_read(pattern: str) -> bool:
+    if _DIFFERS.search(pattern):
+        return False
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+# --- schemas that are one of several at their top, which providers refuse: made one object, the forms told in words
+
+
+_UNIONS = ("allOf", "anyOf", "oneOf")
+_CONDITIONS = ("not", "if", "then", "else", "enum", "const")
+"""What providers refuse at the top as well."""
+
+
+def _flattened(schema: Schema) -> tuple[Schema, list[str]]:
+    """The schema, and what it no longer says: which arguments belong together, and which conditions there are."""
+    whole = {key: said for key, said in schema.items() if key not in (*_UNIONS, *_CONDITIONS)}
+    remarks: list[str] = []
+    for part in schema.get("allOf", ()):
+        one, said = _flattened(part)
+        whole = _both(whole, one)
+        remarks += said
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            form, said = _any_of(schema[union], whole.get("required", ()))
+            whole = _both(whole, form)
+            remarks += said
+    if any(union in schema for union in _UNIONS):
+        whole.pop("additionalProperties", None)  # of one of them, it would shut out the arguments of the others
+    conditions = {key: schema[key] for key in _CONDITIONS if key in schema}
+    if conditions:
+        remarks.append(f"The arguments must also fit: {msgspec.json.encode(conditions).decode()}")
+    return whole, remarks
+
+
+def _any_of(forms: Sequence[Schema], needed: Sequence[str]) -> tuple[Schema, list[str]]:
+    """An object that fits whatever fits one of them: what all of them need is needed."""
+    flattened = [_flattened(form) for form in forms if "object" in form.get("type", "object")]
+    if not flattened:
+        raise SchemaUnfit("its arguments are no object")
+    objects = [form for form, _ in flattened]
+    seen: dict[str, list[Schema]] = {}
+    for form in objects:
+        for name, said in form.get("properties", {}).items():
+            known = seen.setdefault(name, [])
+            if said not in known:
+                known.append(said)
+    properties = {name: said[0] if len(said) == 1 else {"anyOf": said} for name, said in seen.items()}
+    common = [name for name in _required(objects[0]) if all(name in _required(form) for form in objects)]
+    whole = {"properties": properties, **({"required": common} if common else {})}
+    labels = list(dict.fromkeys(_label(form, {*common, *needed}) for form in objects))
+    told = [f"The arguments take one of these forms: {'; or '.join(labels)}."] if len(labels) > 1 else []
+    return whole, [*told, *(remark for _, said in flattened for remark in said)]
+
+
+def _required(form: Schema) -> list[str]:
+    return form.get("required", [])
+
+
+def _label(form: Schema, known: set[str]) -> str:
+    """One form in a few words: what it is called, what it needs beside what is needed anyway."""
+    called = one_line(str(form.get("title") or form.get("description") or ""), 100)
+    fixed = {name: said["const"] for name, said in form.get("properties", {}).items() if "const" in said}
+    needs = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in fixed.items()]
+    needs += [name for name in _required(form) if name not in known and name not in fixed]
+    return f"{called} ({', '.join(needs)})" if called and needs else called or ", ".join(needs) or "nothing more"
+
+
+def _both(one: Schema, other: Schema) -> Schema:
+    """An object that fits only what fits both."""
+    properties = dict(one.get("properties", {}))
+    for name, said in other.get("properties", {}).items():
+        known = properties.get(name, said)
+        properties[name] = said if known == said else {"allOf": [known, said]}
+    required = list(dict.fromkeys([*_required(one), *_required(other)]))
+    merged = {**other, **one, "properties": properties}
+    return {**merged, "required": required} if required else merged
 
 
 # --- names of arguments that providers refuse: the model is given plain ones, the server gets its own
@@ -246,7 +383,7 @@ def with_real_names(value: Any, real_names: Mapping[str, str]) -> Any:
         return value
     match value:
         case dict():
-            fields = cast("dict[str, Any]", value)
+            fields = cast("Schema", value)
             return {real_names.get(name, name): with_real_names(one, real_names) for name, one in fields.items()}
         case list():
             return [with_real_names(one, real_names) for one in cast("list[Any]", value)]
@@ -257,17 +394,17 @@ def with_real_names(value: Any, real_names: Mapping[str, str]) -> Any:
 # --- references: pointers from the root, through objects and lists
 
 
-def _referenced(reference: str, root: dict[str, Any]) -> dict[str, Any] | None:
+def _referenced(reference: str, root: Schema) -> Schema | None:
     """The schema that a reference leads to; None if it leads nowhere, out of the schema, or to what is no schema."""
     found: Any = root if reference == "#" or reference.startswith("#/") else None
     for step in unquote(reference).split("/")[1:]:
         found = _one_step(found, step.replace("~1", "/").replace("~0", "~"))
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    return cast("Schema", found) if isinstance(found, dict) else None
 
 
 def _one_step(found: Any, step: str) -> Any:
     if isinstance(found, dict):
-        return cast("dict[str, Any]", found).get(step)
+        return cast("Schema", found).get(step)
     if isinstance(found, list) and step.isascii() and step.isdigit() and len(step) <= _MOST_DIGITS:
         members, index = cast("list[Any]", found), int(step)
         return members[index] if index < len(members) else None
