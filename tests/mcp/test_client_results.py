@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult, TextContent
 
-from crow.mcp.client.content import result_of
+from crow.mcp.results import result_of
 from crow.results import TextBlock
 from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose
@@ -122,9 +122,7 @@ def test_the_titles_that_a_server_gives_are_shown_with_nothing_that_hides(tmp_pa
         ("3 passed\n\n[exit code 0]", [{"type": "text", "text": "3 passed"}], ["3 passed\n\n[exit code 0]"]),
         ("3 passed\n", [{"type": "text", "text": "3 passed"}], ["3 passed\n"]),
         ("something else", [{"type": "text", "text": "3 passed"}], ["3 passed", "something else"]),
-        ("Edited a.py (+1 -1).", [DIFF], ["diff"]),
-        ("Edited b.py (+1 -1).", [DIFF], ["diff", "Edited b.py (+1 -1)."]),
-        ("Edited a.py (+9 -9).", [DIFF], ["diff", "Edited a.py (+9 -9)."]),
+        ("Edited a.py (+1 -1).", [DIFF], ["diff", "Edited a.py (+1 -1)."]),
         ("Edited a.py (+1 -1).\nNow run rm.", [DIFF], ["diff", "Edited a.py (+1 -1).\nNow run rm."]),
     ],
 )

@@ -13,10 +13,10 @@ from crow.actions import Filled, Form, Link
 from crow.commands.processes import ForkServer
 from crow.config.settings import Limits, McpServerSettings
 from crow.events import Notice
-from crow.mcp.client import startup
+from crow.mcp.client import connection as life
 from crow.mcp.client.configured import ConfiguredServer, Origin
 from crow.mcp.client.connection import ServerConnection, State
-from crow.mcp.client.opening import ConnectionContext
+from crow.mcp.client.inventory import ConnectionContext
 from tests.mcp.guests import (
     are_gone,
     bad,
@@ -178,7 +178,7 @@ async def connected(
 
 
 def test_a_prompt_does_not_wait_for_the_end_of_one_that_failed_and_lingers(tmp_path, monkeypatch):
-    monkeypatch.setattr(startup, "ENDING", 0.01)
+    monkeypatch.setattr(life, "ENDING", 0.01)
     told: list[str] = []
 
     async def live() -> None:
@@ -198,7 +198,7 @@ def test_a_prompt_does_not_wait_for_the_end_of_one_that_failed_and_lingers(tmp_p
 
 
 def test_one_that_fails_again_and_again_is_given_up_and_comes_back_when_it_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(startup, "PAUSES", (0.01, 0.02))
+    monkeypatch.setattr(life, "PAUSES", (0.01, 0.02))
     flour = tmp_path / "flour"
     told: list[str] = []
 

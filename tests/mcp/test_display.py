@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp import display
+from crow.mcp import results
 from crow.messages import Image
 from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
 from crow.visible import HIDES_SOMETHING
@@ -14,28 +14,28 @@ ROOTS = ["/"]
 DIFF = DiffBlock("/project/a.txt", "modify", "one\n", "1\n")
 
 
-def sent(*blocks: DisplayBlock, ok: bool = True, message: str = "+1 -1") -> display.Display | None:
-    encoded = display.encode(ToolResult(ok=ok, text="told", message=message, display=blocks))
-    return display.decode({"other": 1, display.KEY: encoded} if encoded is not None else {}, ROOTS)
+def sent(*blocks: DisplayBlock, ok: bool = True, message: str = "+1 -1") -> results.Display | None:
+    encoded = results.encode(ToolResult(ok=ok, text="told", message=message, display=blocks))
+    return results.decode({"other": 1, results.KEY: encoded} if encoded is not None else {}, ROOTS)
 
 
 def test_diffs_and_short_texts_come_through():
     note = TextBlock("a short note")
-    assert sent(DIFF, note) == display.Display("+1 -1", (DIFF, note))
+    assert sent(DIFF, note) == results.Display("+1 -1", (DIFF, note))
     added, deleted = DiffBlock("/a", "add", "", "new\n"), DiffBlock("/b", "delete", "old\n", "")
-    assert sent(added, deleted) == display.Display("+1 -1", (added, deleted))
+    assert sent(added, deleted) == results.Display("+1 -1", (added, deleted))
 
 
 def test_what_the_result_says_anyway_is_left_out():
     image = ImageBlock(Image("aGk=", "image/png"))
-    assert sent(TextBlock("told"), TextBlock("x" * 3000), image) == display.Display("+1 -1")
+    assert sent(TextBlock("told"), TextBlock("x" * 3000), image) == results.Display("+1 -1")
     assert sent(message="told") is None
     assert sent(ok=False, message="why it failed") is None
 
 
 def test_a_change_that_is_too_large_is_told_in_words():
-    large = DiffBlock("/a", "add", "", "x" * (display.LARGEST + 1))
-    assert sent(large) == display.Display("+1 -1")
+    large = DiffBlock("/a", "add", "", "x" * (results.LARGEST + 1))
+    assert sent(large) == results.Display("+1 -1")
 
 
 def block(**changes: Any) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def block(**changes: Any) -> dict[str, Any]:
 
 def test_what_the_documentation_shows_is_understood():
     value = {"version": 1, "message": "+1 -1", "blocks": [block(), {"type": "text", "text": "note"}]}
-    shown = display.decode({display.KEY: value}, ROOTS)
-    assert shown == display.Display("+1 -1", (DiffBlock("/a", "modify", "a", "b"), TextBlock("note")))
+    shown = results.decode({results.KEY: value}, ROOTS)
+    assert shown == results.Display("+1 -1", (DiffBlock("/a", "modify", "a", "b"), TextBlock("note")))
 
 
 WRONG: list[Any] = [
@@ -68,26 +68,26 @@ WRONG: list[Any] = [
     {"version": 1, "blocks": [block(operation="destroy")]},
     {"version": 1, "blocks": [block(oldText=None)]},
     {"version": 1, "blocks": [block(newText=5)]},
-    {"version": 1, "blocks": [block(newText="x" * (3 * display.LARGEST))]},
+    {"version": 1, "blocks": [block(newText="x" * (3 * results.LARGEST))]},
     {"version": 1, "blocks": [block(path="/" + "a/" * 100_000)]},
     {"version": 1, "blocks": [block(operation="delete")]},
-    {"version": 1, "blocks": [block()] * (display.MOST_BLOCKS + 1)},
+    {"version": 1, "blocks": [block()] * (results.MOST_BLOCKS + 1)},
     {"version": 1, "message": 5},
 ]
 
 
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:60])
 def test_what_is_not_well_formed_is_not_shown(value: Any):
-    assert display.decode({display.KEY: value}, ROOTS) is None
+    assert results.decode({results.KEY: value}, ROOTS) is None
 
 
 def test_no_key_is_nothing():
-    assert display.decode(None, ROOTS) is None
-    assert display.decode({}, ROOTS) is None
+    assert results.decode(None, ROOTS) is None
+    assert results.decode({}, ROOTS) is None
 
 
-def decoded(root: Path, *blocks: dict[str, Any], message: str = "") -> display.Display | None:
-    return display.decode({display.KEY: {"version": 1, "message": message, "blocks": blocks}}, [str(root)])
+def decoded(root: Path, *blocks: dict[str, Any], message: str = "") -> results.Display | None:
+    return results.decode({results.KEY: {"version": 1, "message": message, "blocks": blocks}}, [str(root)])
 
 
 def test_a_diff_of_what_lies_outside_the_sessions_folders_is_left_out(tmp_path: Path):
@@ -97,20 +97,20 @@ def test_a_diff_of_what_lies_outside_the_sessions_folders_is_left_out(tmp_path: 
     outside = [str(root), "/etc/passwd", f"{root}/../secret", f"{root}-2/a", f"{root}/out/passwd"]
     note = {"type": "text", "text": "note"}
     shown = decoded(root, note, *(block(path=path) for path in outside))
-    assert shown == display.Display("", (TextBlock("note"),))
+    assert shown == results.Display("", (TextBlock("note"),))
 
 
 def test_a_path_is_shown_without_detours(tmp_path: Path):
     shown = decoded(tmp_path, block(path=f"{tmp_path}/a/../b/./c"))
-    assert shown == display.Display("", (DiffBlock(f"{tmp_path}/b/c", "modify", "a", "b"),))
+    assert shown == results.Display("", (DiffBlock(f"{tmp_path}/b/c", "modify", "a", "b"),))
 
 
 def test_what_deceives_the_eye_is_shown_as_it_is_and_that_is_said(tmp_path: Path):
     path = f"{tmp_path}/a"
     shown = decoded(tmp_path, block(path=path, newText="b\u202e"), message="+1\u202e")
-    assert shown == display.Display(
+    assert shown == results.Display(
         "+1⟨U+202E⟩", (DiffBlock(path, "modify", "a", "b\u202e"), TextBlock(HIDES_SOMETHING))
     )
-    assert decoded(tmp_path, {"type": "text", "text": "\u200b"}) == display.Display(
+    assert decoded(tmp_path, {"type": "text", "text": "\u200b"}) == results.Display(
         "", (TextBlock("\u200b"), TextBlock(HIDES_SOMETHING))
     )

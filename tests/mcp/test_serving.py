@@ -9,7 +9,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from crow.mcp import display
+from crow.mcp import results
 from crow.results import DiffBlock
 from mcp import Client
 from tests.mcp.hosts import ERAS, Era, done, edit, on_pipes, serving_http, small_web, text_of, web_config
@@ -103,8 +103,8 @@ def test_an_edit_carries_its_diff_for_a_host_that_shows_it(tmp_path: Path):
         async with on_pipes(tmp_path) as client:
             return await edit(client, "str_replace", notes, old_str="two", new_str="2")
 
-    shown = display.decode(asyncio.run(talk()).meta, ["/"])
-    assert shown == display.Display("+1 \N{MINUS SIGN}1", (DiffBlock(str(notes), "modify", "one\ntwo\n", "one\n2\n"),))
+    shown = results.decode(asyncio.run(talk()).meta, ["/"])
+    assert shown == results.Display("+1 \N{MINUS SIGN}1", (DiffBlock(str(notes), "modify", "one\ntwo\n", "one\n2\n"),))
 
 
 def test_an_image_is_an_image(tmp_path: Path):

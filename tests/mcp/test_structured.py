@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from crow.mcp.client.content import unsaid
+from crow.mcp.results import unsaid
 
 LOAVES = {"loaves": 2, "kinds": ["rye"]}
 

@@ -27,9 +27,9 @@ from crow.files import local, resolved_path
 from crow.files.base import Workspace
 from crow.files.local import LocalWorkspace
 from crow.files.resolved_path import ResolvedPath
-from crow.mcp.server.calling import OpenFolders, serve_call
-from crow.mcp.server.file_editor import FileEditor
-from crow.mcp.server.workspace import PastEdits, ServedWorkspace
+from crow.mcp.server.clients import OpenFolders, ServedWorkspace
+from crow.mcp.server.file_editor import FileEditor, PastEdits
+from crow.mcp.server.server import serve_call
 from crow.messages import ToolCall
 from crow.policy.base import Allow
 from crow.policy.rule_policy import RulePolicy, judge_in

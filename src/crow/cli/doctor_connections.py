@@ -263,7 +263,7 @@ PATIENCE = 10.0
 async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
     from crow.commands.processes import ForkServer
     from crow.mcp.client.hub import Hub
-    from crow.mcp.client.opening import ConnectionContext
+    from crow.mcp.client.inventory import ConnectionContext
     from crow.mcp.client.server_errors import silence_library
 
     silence_library()

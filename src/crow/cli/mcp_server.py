@@ -19,8 +19,7 @@ from crow.config.home import home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
 from crow.files.output_folder import outputs_folder
-from crow.mcp.server.calling import Judge
-from crow.mcp.server.clients import CommandRunner, ServerOptions
+from crow.mcp.server.clients import CommandRunner, Judge, ServerOptions
 from crow.mcp.server.file_editor import ADVICE
 from crow.mcp.server.server import CrowServer
 from crow.policy.rule_policy import judge_in

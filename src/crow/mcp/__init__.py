@@ -2,8 +2,6 @@
 
 The only room that knows the library for MCP, which is loaded when a session has servers, or for `crow mcp`.
 
-- `display`: how a diff crosses from one Crow to another.
-
 Where is …?
-- how a diff crosses from one Crow to another: `display.py`
+- how a result, with its diff, crosses from one Crow to another: `results.py`
 """

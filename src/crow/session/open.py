@@ -292,7 +292,7 @@ class _Assembly:
 
     def _hub(self) -> "Hub":
         from crow.mcp.client.hub import Hub
-        from crow.mcp.client.opening import ConnectionContext  # the library behind it is loaded for servers only
+        from crow.mcp.client.inventory import ConnectionContext  # the library behind it is loaded for servers only
 
         environment = self._environment
         around = ConnectionContext(

@@ -24,9 +24,8 @@ from crow.mcp.client.elicitation import (
     UrlElicitations,
     abandoned_on_cancel,
 )
-from crow.mcp.client.inventory import Inventory
+from crow.mcp.client.inventory import ClientOpener, ConnectionContext, Inventory
 from crow.mcp.client.login import log_in_through
-from crow.mcp.client.opening import ClientOpener, ConnectionContext, ConnectionEvents
 from crow.mcp.client.server_errors import (
     KeyRefused,
     LoginNeeded,
@@ -40,13 +39,18 @@ from crow.mcp.client.server_errors import (
     first_of,
     is_lost,
 )
-from crow.mcp.client.startup import Retries, StartupWait
 from crow.mcp.client.stdio import StderrLog, stderr_path
 from crow.timeouts import timeout
 from mcp import Client, MCPError
 
 logger = logging.getLogger(__name__)
 
+ENDING = 1.0
+"""Seconds in which one that failed at its start should be gone, so that the cause can be told before work goes on."""
+PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
+"""Seconds before each further try; after the last one the server is given up until somebody asks for it."""
+STABLE_AFTER = 60.0
+"""Seconds that a server must have run for its failures to be forgotten."""
 CLOSE_TIMEOUTS = (2.0, 0.5, 0.5)
 """Seconds to end in. Each time that was not enough, what is still waited for is cut off."""
 
@@ -102,7 +106,7 @@ class ServerConnection:
         self._context = context
         self._on_change = on_change
         self._notices = ServerNotices(server, context.tell)
-        self._errors = StderrLog(stderr_path(context.home, known_as))
+        self._log = StderrLog(stderr_path(context.home, known_as))
         self._client: Client | None = None
         self._calls = RunningCalls(lambda: self.answer_timeout)
         self._url_elicitations = UrlElicitations(server.name, context.asker)
@@ -110,7 +114,9 @@ class ServerConnection:
         self._was_ready = False
         self._is_awaited = False
         """Whether the person was told that the server is not ready, and so is told when it is."""
-        self._startup = StartupWait(lambda: self._start_limit, self._go_on_without_it)
+        self._settled = asyncio.Event()
+        """Set when no prompt waits for it: it is ready, has failed, or is late."""
+        self._settling: asyncio.TimerHandle | None = None
         self._has_started = asyncio.Event()
         """Set while it is not starting, whether it is ready or has failed."""
         self._lost = asyncio.Event()
@@ -123,8 +129,17 @@ class ServerConnection:
         """What its running program could take back."""
         self.inventory = Inventory(self._lost, self._notices.warn)
         requests = ServerRequestHandler(server.name, context.roots, context.asker, self._calls, self._notices.warn)
-        events = ConnectionEvents(self._hear, self._end, self._note_ending, self._note_unauthorised)
-        self._opener = ClientOpener(server.settings, context, requests, self.inventory, self._errors, events)
+        self._opener = ClientOpener(
+            server.settings,
+            context,
+            requests,
+            self.inventory,
+            self._log,
+            on_message=self._hear,
+            on_end=self._end,
+            on_leave=self._settle_soon,
+            on_unauthorised=self._note_unauthorised,
+        )
 
     @property
     def name(self) -> str:
@@ -150,7 +165,7 @@ class ServerConnection:
 
     @property
     def has_printed(self) -> bool:
-        return self._errors.has_some
+        return self._log.has_some
 
     @property
     def wants_login(self) -> bool:
@@ -159,12 +174,12 @@ class ServerConnection:
     # --- for whoever uses it
 
     def start(self) -> None:
-        self._startup.begin()
+        self._let_prompts_wait()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def settled(self) -> None:
         """Returns when it is ready, has failed, or has been waited for as long as a prompt may wait."""
-        await self._startup.settled()
+        await self._settled.wait()
 
     async def started(self) -> None:
         """The same for a call, which waits longer."""
@@ -175,11 +190,11 @@ class ServerConnection:
 
     @property
     def is_settled(self) -> bool:
-        return self._startup.is_settled
+        return self._settled.is_set()
 
     def restart(self) -> None:
         self._is_awaited = True
-        self._startup.begin()
+        self._let_prompts_wait()
         self._wake.set()
         if self.state is State.READY:
             self._end(ServerFailed("it is started again"))
@@ -189,7 +204,7 @@ class ServerConnection:
 
     async def close(self) -> None:
         """Ends it, and everything that it started, whether or not it says goodbye."""
-        self._startup.settle()
+        self._settle()
         if self._task is None:
             return
         for seconds in CLOSE_TIMEOUTS:
@@ -281,27 +296,26 @@ class ServerConnection:
     # --- its life
 
     async def _run(self) -> None:
-        retries = Retries()
+        failures = 0
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
             self._wake.clear()
             failure = await self._live()
             if self._wake.is_set() and self.state is State.READY:
-                retries.forget()  # somebody wanted it to be started again
+                failures = 0  # somebody wanted it to be started again
                 self._change(State.STARTING)
                 continue
             if isinstance(failure, LoginNeeded) and await self._log_in():
                 continue
-            if self._was_ready:
-                retries.has_run(loop.time() - began)
-            is_first, pause = retries.is_first, retries.next_pause(failure)
-            self._go_down(failure, given_up=pause is None, first=is_first)
+            if self._was_ready and loop.time() - began > STABLE_AFTER:
+                failures = 0
+            pause = None if failure.lasting or failures >= len(PAUSES) else PAUSES[failures]
+            self._go_down(failure, given_up=pause is None, first=failures == 0)
             with contextlib.suppress(TimeoutError):
                 async with timeout(pause):
                     await self._wake.wait()
-            if pause is None:
-                retries.forget()
+            failures = 0 if pause is None else failures + 1
             self._change(State.STARTING)
 
     async def _run_after(self, before: asyncio.Task[None]) -> None:
@@ -337,7 +351,7 @@ class ServerConnection:
                 failure = TimedOut(limit, self._opener.remark())
             elif self._client is None and self._opener.switch_to_newer_protocol(error):
                 if not self.is_settled:
-                    self._startup.begin()
+                    self._let_prompts_wait()
                 return await self._live()
             else:
                 failure = self._not_let_in() if self._is_kept_out(first_of(error)) else self._why(error)
@@ -394,9 +408,29 @@ class ServerConnection:
             self._failure = failure
             self._lost.set()
 
-    def _note_ending(self) -> None:
-        if not self._wake.is_set():  # else it is started again, and that is waited for
-            self._startup.settle_soon()
+    def _let_prompts_wait(self) -> None:
+        """Until it is ready or has failed, and no longer than it may take to start."""
+        self._settled.clear()
+        self._settle_after(self._start_limit, self._be_late)
+
+    def _be_late(self) -> None:
+        self._go_on_without_it()
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settled.set()
+
+    def _settle_soon(self) -> None:
+        """It failed, and is being ended, for which nobody waits; or it is started again, and that is waited for."""
+        if not self._wake.is_set() and not self.is_settled:
+            self._settle_after(ENDING, self._settle)
+
+    def _settle_after(self, seconds: float, settle: Callable[[], None]) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.get_running_loop().call_later(seconds, settle)
 
     def _note_unauthorised(self, now: bool) -> None:
         self._unauthorised = now
@@ -410,7 +444,7 @@ class ServerConnection:
             self._notices.is_ready_now(was_ready=self._was_ready)
         self._was_ready = True
         self._is_awaited = False
-        self._startup.settle()
+        self._settle()
         self._change(State.READY)
 
     def _go_down(self, failure: ServerFailed, *, given_up: bool, first: bool) -> None:
@@ -420,7 +454,7 @@ class ServerConnection:
             self._notices.has_failed(failure, was_ready=self._was_ready, given_up=given_up)
         elif given_up:
             self._notices.is_given_up(failure, was_ready=self._was_ready)
-        self._startup.settle()
+        self._settle()
         if not given_up:
             self._change(State.STARTING_AGAIN)
         else:

@@ -13,7 +13,7 @@ from crow.events import Notice
 from crow.files.base import Workspace
 from crow.mcp.client.configured import ConfiguredServer, server_name, server_names, shown_name, tool_name
 from crow.mcp.client.connection import ServerConnection, State
-from crow.mcp.client.opening import ConnectionContext
+from crow.mcp.client.inventory import ConnectionContext
 from crow.mcp.client.prompts_and_resources import NAME as RESOURCES
 from crow.mcp.client.prompts_and_resources import Resources, ServerPrompt, prompts_of
 from crow.mcp.client.schemas import SchemaUnfit

@@ -1,18 +1,30 @@
-"""Lists an MCP server's tools, prompts and resources when it has started, and again, with pauses, when it says that
-they changed.
+"""Opens the library's client of an MCP server; lists its tools, prompts and resources, and again, with pauses, when it
+says that they changed.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeVar
 
+import msgspec
+from mcp.client import Transport
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.subscriptions import SubscriptionLost
-from mcp_types import Prompt, Tool
+from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, Implementation, Prompt, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from crow.mcp.client.message_guard import MOST_LISTED
-from crow.mcp.client.server_errors import as_failure, first_of
+from crow import __version__
+from crow.commands.processes import ForkServer
+from crow.config.settings import Limits, McpServerSettings
+from crow.events import Notice
+from crow.mcp.client.elicitation import Asker, ServerRequestHandler
+from crow.mcp.client.login import with_stored_tokens
+from crow.mcp.client.message_guard import MOST_LISTED, MessageGuard
+from crow.mcp.client.remote import Remote, is_authorised
+from crow.mcp.client.server_errors import ServerFailed, as_failure, first_of
+from crow.mcp.client.stdio import StderrLog, Stdio, start_program
 from crow.timeouts import timeout
 from mcp import Client, MCPError
 
@@ -169,3 +181,94 @@ async def all_pages(
         if not cursor or len(found) > most:
             break
     return found[:most], len(found) > most or bool(cursor)
+
+
+# --- the client of a server: over a program's streams or over HTTP, and in which version of the protocol
+
+
+class ConnectionContext(msgspec.Struct, frozen=True):
+    """What every server of a session is given."""
+
+    fork_server: ForkServer
+    home: str
+    roots: Sequence[str]
+    environ: Mapping[str, str]
+    asker: Asker
+    limits: Callable[[], Limits]
+    tell: Callable[[Notice], None]
+
+
+class ClientOpener:
+    """Opens a client for each life of a server, and knows which version of the protocol it began with.
+
+    `on_message` gets notifications; `on_end` is called with the reason for an end, `on_leave` when a program is being
+    ended, and `on_unauthorised` with whether the server lets us in.
+    """
+
+    def __init__(
+        self,
+        settings: McpServerSettings,
+        context: ConnectionContext,
+        requests: ServerRequestHandler,
+        inventory: Inventory,
+        log: StderrLog,
+        *,
+        on_message: MessageHandlerFnT,
+        on_end: Callable[[ServerFailed], None],
+        on_leave: Callable[[], None],
+        on_unauthorised: Callable[[bool], None],
+    ) -> None:
+        self._settings = settings
+        self._context = context
+        self._requests = requests
+        self._inventory = inventory
+        self._log = log
+        self._on_message = on_message
+        self._on_end = on_end
+        self._on_leave = on_leave
+        self._on_unauthorised = on_unauthorised
+        self._mode: Literal["legacy", "auto"] = "legacy"
+        self._stdio: Stdio | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Client]:
+        async with Client(
+            self._transport(),
+            mode=self._mode,
+            elicitation_callback=self._requests.elicit,
+            list_roots_callback=self._requests.roots,
+            message_handler=self._on_message,
+            client_info=Implementation(name="crow", title="Crow", version=__version__),
+            cache=None,
+        ) as client:
+            yield client
+
+    def _transport(self) -> Transport:
+        settings = self._settings
+        guard = MessageGuard(asyncio.get_running_loop().time, self._inventory.leave_out, self._inventory.is_read_slowly)
+        if settings.url:
+            auth = None if is_authorised(settings) else with_stored_tokens(self._context.home, settings.url)
+            return Remote(settings, auth, guard, self._on_unauthorised, self._on_end)
+        context = self._context
+        folder, environ = context.roots[0], context.environ
+        self._stdio = Stdio(
+            lambda: start_program(context.fork_server, settings, folder, environ),
+            self._log,
+            guard,
+            self._on_end,
+            self._on_leave,
+        )
+        return self._stdio
+
+    def remark(self) -> str:
+        """What may explain why it does not answer; empty for one over HTTP, which says nothing beside its messages."""
+        return self._stdio.remark() if self._stdio is not None else ""
+
+    def switch_to_newer_protocol(self, error: Exception) -> bool:
+        """A server may speak only a version of the protocol that begins differently."""
+        first = first_of(error)
+        newer = isinstance(first, MCPError) and first.code in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND)
+        if not newer or self._mode == "auto":
+            return False
+        self._mode = "auto"
+        return True

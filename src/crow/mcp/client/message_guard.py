@@ -1,5 +1,5 @@
-"""Checks each message of an MCP server before the library sees it: an odd tool or a new kind of content costs itself
-alone, far too much is cut, and what is sent unasked is read slowly.
+"""Checks each message of an MCP server before the library sees it: what is odd costs itself alone, far too much is cut,
+and a flood is read slowly.
 
 The library rejects a whole answer for one thing in it that it does not know, and decoding cannot be interrupted.
 """

@@ -16,11 +16,11 @@ from crow.events import Journal, Sent, SentMedia, SentText
 from crow.files.base import Workspace
 from crow.mcp.client.configured import prompt_name, tool_name
 from crow.mcp.client.connection import ServerConnection
-from crow.mcp.client.content import LONGEST_TEXT, read_content, read_resource
 from crow.mcp.client.elicitation import AskingCall
 from crow.mcp.client.inventory import all_pages
 from crow.mcp.client.server_errors import ServerFailed, gave_no
 from crow.mcp.client.tool import resources_digest
+from crow.mcp.results import LONGEST_TEXT, read_content, read_resource
 from crow.messages import Image, ToolCall, ToolSpec, without_middle
 from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments

@@ -1,5 +1,5 @@
-"""Makes the JSON Schema of an MCP tool one that every provider takes: known keywords, references put in place, size
-bounded, one object at the top, odd argument names replaced.
+"""Makes the JSON Schema of an MCP tool one that every provider takes: one object of known keywords, of a bounded size,
+with its references put in place.
 
 A single schema that a provider refuses would make every request fail. What can be mended without a loss is mended,
 what is malformed is dropped: the server checks the arguments itself.
@@ -250,9 +250,9 @@ def well_formed(parts: Schema) -> Schema:
         if "additionalItems" in parts:
             known["items"] = parts["additionalItems"]
     if "type" in known:
-        said: Any = known.pop("type")
+        said: Any = known["type"]
         types = [one for one in _TYPES if one in (cast("list[Any]", said) if isinstance(said, list) else [said])]
-        known |= {"type": types[0] if len(types) == 1 else types} if types else {}
+        known["type"] = types[0] if len(types) == 1 else types
     if isinstance(names := known.get("required"), list):
         known["required"] = list(dict.fromkeys(name for name in cast("list[Any]", names) if isinstance(name, str)))
     return {key: said for key, said in known.items() if _is_well_formed(key, said)}
@@ -270,7 +270,7 @@ def _is_well_formed(key: str, said: Any) -> bool:
         case int():
             return (key not in _COUNTS or 0 <= said < LARGEST_INTEGER) and (key != "multipleOf" or said > 0)
         case list():
-            return bool(cast("list[Any]", said)) or types is not list or key == "examples"
+            return bool(cast("list[Any]", said)) or key in ("const", "default", "examples")
         case _:
             return True
 

@@ -24,10 +24,10 @@ from crow.mcp.client.changes import (
     text_now,
 )
 from crow.mcp.client.connection import ServerConnection
-from crow.mcp.client.content import result_of
 from crow.mcp.client.elicitation import AskingCall
 from crow.mcp.client.schemas import fit_for_models, with_real_names
 from crow.mcp.client.server_errors import NotCalled, ServerFailed, gave_no
+from crow.mcp.results import result_of
 from crow.messages import ToolCall, ToolSpec, tokens_of_tool
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult

@@ -1,10 +1,10 @@
 """`crow mcp`: our own tools, served to other programs over MCP. The same code as the built-in ones, behind another
 protocol.
 
-stdio, http ──▶ server ──▶ clients (what is kept for each) ──▶ file_editor ──▶ workspace (its files, and undo)
-                  └──────▶ calling (one call)
+stdio, http ──▶ server (the calls) ──▶ clients (folders, and what is kept for each) ──▶ file_editor (with its undo)
 
 Where is …?
-- our tools as a server for other programs: `server.py` (the server), `clients.py` (its clients' folders),
-  `cli/mcp_server.py` (puts it together), `policy/rule_policy.py` (`judge_in`: what it refuses)
+- our tools as a server for other programs: `server.py` (the server and its calls), `cli/mcp_server.py` (builds it)
+- in which folders a client may work: `clients.py`
+- what `crow mcp` refuses, as nobody can be asked: `policy/rule_policy.py` (`judge_in`)
 """

@@ -21,13 +21,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
+from crow.actions import Deed
 from crow.commands.base import Commands
 from crow.commands.terminals import Terminals
 from crow.errors import WorkspaceError
-from crow.mcp.server.calling import Judge, OpenFolders
-from crow.mcp.server.file_editor import ADVICE, FileEditor
-from crow.mcp.server.workspace import PastEdits, ServedWorkspace
-from crow.paths import shown
+from crow.files.base import Document, Workspace
+from crow.files.local import LocalWorkspace
+from crow.files.resolved_path import ResolvedPath
+from crow.mcp.server.file_editor import ADVICE, FileEditor, PastEdits
+from crow.paths import is_inside, shown
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
 from crow.tools.read_lines import ReadTracker
@@ -47,6 +49,53 @@ REMEDY = "Start the server with `crow mcp --root FOLDER`."
 NO_FOLDERS = "The host was asked for its folders and answered something else."
 
 Context = ServerRequestContext[Any, Any]
+
+Judge = Callable[[Deed], str]
+"""Why something is refused although the host allowed the call; empty if it is not."""
+
+
+class OpenFolders(msgspec.Struct, frozen=True):
+    """The folders in which a call may work, and who judges what is done there."""
+
+    workspace: Workspace
+    judge: Judge
+
+
+class ServedWorkspace(LocalWorkspace):
+    """Every tool resolves a path before it uses it, so this is the one gate that all of them pass.
+
+    What lies behind a resolved path is opened without following links, so that it cannot be moved out of the folders
+    afterwards. `outputs` is the folder in which the client's own commands leave what they printed.
+    """
+
+    def __init__(self, roots: Sequence[str], edits: PastEdits, outputs: str = "") -> None:
+        super().__init__(roots)
+        self._edits = edits
+        self._outputs = outputs
+
+    async def resolve(self, path: str) -> ResolvedPath:
+        resolved = await super().resolve(path)
+        if self.contains(resolved.real) or (self._outputs and is_inside(resolved.real, self._outputs)):
+            return resolved
+        folders = ", ".join(shown(root) for root in self.roots)
+        raise WorkspaceError(f"{shown(path)} lies outside the folders that may be used: {folders}.")
+
+    async def write_document(
+        self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
+    ) -> Document:
+        folders = await self.disk.run(lambda: _missing_above(path.real)) if before is None else ()
+        after = await super().write_document(path, text, before, like=like)
+        if like is None:  # with it, a change is taken back, which is none that could be taken back itself
+            await self._edits.add(before, after, folders)
+        return after
+
+
+def _missing_above(path: str) -> tuple[str, ...]:
+    """The folders that have to be made for a file, the innermost first."""
+    missing: list[str] = []
+    while not os.path.lexists(path := os.path.dirname(path)):
+        missing.append(path)
+    return tuple(missing)
 
 
 class CommandRunner(msgspec.Struct, frozen=True):

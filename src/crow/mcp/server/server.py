@@ -5,7 +5,7 @@ gave back.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -14,12 +14,15 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from crow import __version__
+from crow.commands.terminal_text import last_part
 from crow.errors import WorkspaceError
-from crow.mcp import display
-from crow.mcp.server.calling import serve_call
+from crow.events import CallProgressed, Event
+from crow.mcp.results import call_result
 from crow.mcp.server.clients import (
     CallParams,
     Context,
+    Judge,
+    OpenFolders,
     ServedClient,
     ServedClients,
     ServerOptions,
@@ -32,15 +35,21 @@ from crow.mcp.server.clients import (
     start_folder,
 )
 from crow.messages import ToolCall
-from crow.results import MAY_CHANGE, ToolKind, ToolResult
-from crow.tools.base import Tool
+from crow.policy.base import Allow, Deny
+from crow.results import MAY_CHANGE, TextBlock, ToolKind, ToolResult
+from crow.tools.base import Action, ReadNeeded, Tool
+from crow.turn.call import Call
 
 logger = logging.getLogger(__name__)
 INSTRUCTIONS = "Files of the folders that the host names, changed byte by byte as asked; and the web."
 SESSION_ID = "mcp-session-id"
 LAST_MOMENT = 1.0
 """Seconds that cancelled calls get to leave everything tidy before the server ends."""
+LONGEST_PROGRESS = 1000
+"""Bytes of growing output that one progress message carries: the last of it."""
 Done = TypeVar("Done")
+Report = Callable[[float, str], Awaitable[None]]
+"""Tells the host how far a call has come: a number that grows, and words."""
 _OPEN_WORLD = frozenset({ToolKind.FETCH, ToolKind.EXECUTE})
 _TITLES = {
     "file_editor": "View and edit files",
@@ -170,7 +179,66 @@ async def _ended_within(seconds: float, tasks: Sequence[asyncio.Task[Any]]) -> N
         await asyncio.wait(tasks, timeout=seconds)
 
 
-# --- tools and their results as the protocol has them
+# --- one call: the policy alone decides, as nobody can be asked, and progress is reported to the host
+
+
+async def serve_call(tool: Tool, call: ToolCall, folders: OpenFolders, report: Report) -> ToolResult:
+    """Never fails: what goes wrong is a result, which the model can do something about."""
+    journal = ProgressJournal()
+    telling = asyncio.get_running_loop().create_task(journal.tell(report))
+    try:
+        return await Call(call.id, journal, Unattended(folders.judge)).run(tool, call, folders.workspace)
+    finally:
+        telling.cancel()
+
+
+class Unattended(msgspec.Struct, frozen=True):
+    """The permission of a call with nobody to be asked: the judge alone decides."""
+
+    judge: Judge
+
+    async def verdict_on(self, call_id: str, action: Action | ReadNeeded) -> Allow | Deny:
+        reason = self.judge(action.deed)
+        return Deny("crow mcp", reason) if reason else Allow("crow mcp")
+
+
+class ProgressJournal:
+    """A journal of which nothing is kept but the last thing that was shown, until the host has been told of it."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._news = asyncio.Event()
+
+    @property
+    def has_room(self) -> bool:
+        return not self._news.is_set()
+
+    def append(self, event: Event) -> None:
+        match event:
+            case CallProgressed(display=(TextBlock(text=text), *_)):
+                self._shown = text
+                self._news.set()
+            case _:
+                pass
+
+    async def record(self, *events: Event) -> None:
+        for event in events:
+            self.append(event)
+
+    async def room(self) -> None:
+        pass
+
+    async def tell(self, report: Report) -> None:
+        """Until it is cancelled. The numbers only grow, as the protocol wants: nobody knows how much is to come."""
+        number = 0
+        while True:
+            await self._news.wait()
+            number += 1
+            await report(number, last_part(self._shown, LONGEST_PROGRESS))
+            self._news.clear()
+
+
+# --- tools as the protocol has them
 
 
 def tool_definition(tool: Tool) -> types.Tool:
@@ -197,12 +265,3 @@ def _annotations(tool: Tool) -> types.ToolAnnotations:
         idempotent_hint=tool.spec.name == "terminal_stop",
         open_world_hint=open_world,
     )
-
-
-def call_result(result: ToolResult) -> types.CallToolResult:
-    """Without structured content: several hosts show the model that instead of the text, which says more."""
-    content: list[types.ContentBlock] = [types.TextContent(text=result.text)]
-    content += [types.ImageContent(data=image.data, mime_type=image.mime_type) for image in result.images]
-    shown = display.encode(result)
-    meta = {display.KEY: shown} if shown is not None else None
-    return types.CallToolResult(content=content, is_error=not result.ok, _meta=meta)
