@@ -33,7 +33,7 @@ def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_t
     back = {**there, "oldText": there["newText"], "newText": there["oldText"]}
     assert without_meta(edited["content"][0]) == there
     assert without_meta(undone["content"][0]) == back
-    assert len(edited["content"]) == 1, "what the model is told beside it says nothing else"
+    assert "Edited notes.txt" in json.dumps(edited["content"][1:]), "what the model is told is shown beside it"
     assert [call["kind"] for call in (viewed, edited)] == ["other", "edit"]
     assert "```text" in json.dumps(viewed["content"]), "what the model is told is shown"
     assert notes.read_bytes() == before

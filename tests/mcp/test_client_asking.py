@@ -143,7 +143,7 @@ def test_what_a_server_hides_in_its_words_is_made_visible_and_the_person_is_told
     more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}}
     _, editor = one_call(tmp_path, asking("hiding"), "go", more)
     assert notice_about(editor, "`asking`") == (
-        "The MCP server `asking` (from your editor): It hides something in the description of its tools: go. It used "
+        "The MCP server `asking` (from your editor): Tool descriptions contain invisible characters: go. It used "
         "invisible characters (U+202E, U+E0041, U+200B), which are now shown like ⟨U+202E⟩."
     )
     [tool] = [tool for tool in editor.model_requests()[0]["tools"] if tool["name"] == "mcp__asking__go"]

@@ -152,7 +152,7 @@ def test_tools_with_unfit_schemas_are_left_out_or_mended_and_the_others_stay(tmp
     assert len(tools["mcp__schemas__long"]["description"]) < 2100
     [notice] = editor.notices
     assert notice == (
-        "The MCP server `schemas` (from your editor): Tools that cannot be used are left out: a text (inputSchema: "
+        "The MCP server `schemas` (from your editor): Unusable tools are left out: a text (inputSchema: "
         "Input should be a valid dictionary or instance of InputSchema), an array (inputSchema.type: Input should be "
         "'object'), a tool without a name (inputSchema: Field required), huge (its schema is larger than 32 KiB)."
     )

@@ -319,7 +319,7 @@ def test_undos_that_come_at_once_are_made_one_after_the_other(tmp_path: Path):
     with_server(tmp_path, talk)
 
 
-def test_only_edits_that_can_still_be_taken_back_are_counted(tmp_path: Path):
+def test_edits_are_taken_back_one_after_the_other(tmp_path: Path):
     path = tmp_path / "file.txt"
 
     async def talk(client: Client) -> None:
@@ -328,14 +328,14 @@ def test_only_edits_that_can_still_be_taken_back_are_counted(tmp_path: Path):
         await done(client, "create", path, file_text="two\n")
         await done(client, "str_replace", path, old_str="two", new_str="2")
         told = await done(client, "undo_edit", path)
-        assert told.endswith("Earlier edits of it that can be taken back: 1.")
+        assert told.endswith("It is what it was before.")
         told = await done(client, "undo_edit", path)
         assert told.startswith("Removed file.txt ")
 
     with_server(tmp_path, talk)
 
 
-def test_an_edit_that_somebody_elses_change_lies_upon_is_not_counted(tmp_path: Path):
+def test_an_edit_before_somebody_elses_change_is_not_taken_back(tmp_path: Path):
     path = tmp_path / "file.txt"
     path.write_text("one\n")
 

@@ -103,20 +103,17 @@ def validated_form(schema: Any) -> dict[str, Any] | None:
 
 def labels(schema: Any) -> str:
     """All titles and descriptions in a form that is one, as they came."""
-    form = msgspec.convert(schema, _Form)
-    return "".join(_texts(msgspec.to_builtins(_titled(field))) for field in form.properties.values())
+    return _texts(msgspec.to_builtins(msgspec.convert(schema, _Form)))
 
 
 def _texts(part: Any) -> str:
-    match part:
-        case dict():
-            given = cast("dict[str, Any]", part)
-            own = [value for name in ("title", "description") if isinstance(value := given.get(name), str)]
-            return "".join([*own, *map(_texts, given.values())])
-        case list() | tuple():
-            return "".join(map(_texts, cast("list[Any]", part)))
-        case _:
-            return ""
+    if isinstance(part, list | tuple):
+        return "".join(map(_texts, cast("list[Any]", part)))
+    if not isinstance(part, dict):
+        return ""
+    given = cast("dict[str, Any]", part)
+    own = [value for name in ("title", "description", "enumNames") if isinstance(value := given.get(name), str)]
+    return "".join([*own, *map(_texts, given.values())])
 
 
 def can_be_opened(address: str) -> bool:
@@ -146,20 +143,16 @@ def words(text: str, longest: int) -> str:
 def _titled(field: _Field) -> _Field:
     """The same, in which each value that has a title is written together with it."""
     match field:
-        case _Text(enum=(*values,), enum_names=[*names]) if len(names) == len(values) and _are_texts(names):
+        case _Text(enum=(*values,), enum_names=[*names]) if len(names) == len(values) and all(
+            isinstance(name, str) for name in names
+        ):
             choices = tuple(_Choice(value, name) for value, name in zip(values, names, strict=True))
             return msgspec.structs.replace(field, enum=None, enum_names=None, one_of=choices)
-        case _Text(one_of=(*choices,)):
-            titled = tuple(_Choice(one.const, one.title or one.const, one.description) for one in choices)
+        case _Text(one_of=choices):
+            titled = choices and tuple(_Choice(one.const, one.title or one.const, one.description) for one in choices)
             return msgspec.structs.replace(field, enum_names=None, one_of=titled)
-        case _Text():
-            return msgspec.structs.replace(field, enum_names=None)
         case _:
             return field
-
-
-def _are_texts(names: list[Any]) -> bool:
-    return all(isinstance(name, str) for name in names)
 
 
 def _can_be_answered(name: str, field: _Field) -> bool:
@@ -184,15 +177,15 @@ def _values(plain: tuple[str, ...] | None, titled: tuple[_Choice, ...] | None) -
 
 def _readable(part: Any) -> Any:
     """The same, with its titles and descriptions fit to be shown."""
-    if isinstance(part, list | tuple):
-        return [_readable(each) for each in cast("list[Any]", part)]
-    if not isinstance(part, dict):
-        return part
-    given = cast("dict[str, Any]", part)
-    return {name: _label(name, value) for name, value in given.items()}
-
-
-def _label(name: str, value: Any) -> Any:
-    if name == "title":
-        return one_line(value, LONGEST_LABEL)
-    return words(value, LONGEST_TEXT) if name == "description" else _readable(value)
+    match part:
+        case dict():
+            shown = {name: _readable(value) for name, value in cast("dict[str, Any]", part).items()}
+            if "title" in shown:
+                shown["title"] = one_line(shown["title"], LONGEST_LABEL)
+            if "description" in shown:
+                shown["description"] = words(shown["description"], LONGEST_TEXT)
+            return shown
+        case list() | tuple():
+            return [_readable(each) for each in cast("list[Any]", part)]
+        case _:
+            return part

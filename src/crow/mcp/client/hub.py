@@ -248,7 +248,7 @@ class ToolList:
             self.tools[name] = known if known is not None and known.digest == tool.digest else tool
         for tool in before.values():
             tool.is_current = self.tools.get(tool.spec.name) is tool
-        self._tell([*self._of_left_out(left_out), *self._of_repeated(again), *self._of_hidden()])
+        self._warn_of(left_out, again)
 
     def leave(self) -> None:
         """Marks the tools of a server that is no longer used as outdated, for calls that are still about to be made."""
@@ -265,38 +265,29 @@ class ToolList:
                 taken.add(names[definition.name])
         return names
 
-    # --- for the person
-
-    def _tell(self, sentences: Sequence[str]) -> None:
-        if sentences and self._warnings < MOST_WARNINGS:
+    def _warn_of(self, left_out: Mapping[str, str], again: Sequence[str]) -> None:
+        """A second tool of the same name would get another name, one that no rule for the first covers. What hides in a
+        description the model reads, and the person hardly ever does."""
+        if self._warnings >= MOST_WARNINGS:
+            return
+        hiding = {tool.definition.name: tool for tool in self.tools.values() if tool.hidden}
+        sentences: list[str] = []
+        if names := self._not_told("left out", left_out):
+            sentences.append(f"Unusable tools are left out: {_some([f'{name} ({left_out[name]})' for name in names])}.")
+        if names := self._not_told("again", again):
+            sentences.append(f"Tools are listed more than once, and the first counts: {_some(names)}.")
+        if names := self._not_told("hidden", hiding):
+            characters = list(dict.fromkeys(character for name in names for character in hiding[name].hidden))
+            remark = remark_on(characters)
+            sentences.append(f"Tool descriptions contain invisible characters: {_some(names)}. {remark}")
+        if sentences:
             self._warnings += 1
             self._warn(" ".join(sentences))
 
-    def _undelivered(self, what: str, names: Iterable[str]) -> list[str]:
+    def _not_told(self, what: str, names: Iterable[str]) -> list[str]:
         found = [name for name in names if f"{what}: {name}" not in self._told]
-        if self._warnings < MOST_WARNINGS:
-            self._told.update(f"{what}: {name}" for name in found)
+        self._told.update(f"{what}: {name}" for name in found)
         return found
-
-    def _of_left_out(self, faults: Mapping[str, str]) -> list[str]:
-        names = self._undelivered("left out", faults)
-        if not names:
-            return []
-        return [f"Tools that cannot be used are left out: {_some([f'{name} ({faults[name]})' for name in names])}."]
-
-    def _of_repeated(self, again: Iterable[str]) -> list[str]:
-        """A second tool of the same name would get another name, one that no rule for the first covers."""
-        names = self._undelivered("again", again)
-        return [f"It lists tools more than once, and the first counts: {_some(names)}."] if names else []
-
-    def _of_hidden(self) -> list[str]:
-        """Warns of invisible characters in tool descriptions, which the model reads and the person hardly ever does."""
-        hiding = {tool.definition.name: tool for tool in self.tools.values() if tool.hidden}
-        names = self._undelivered("hidden", hiding)
-        if not names:
-            return []
-        characters = list(dict.fromkeys(character for name in names for character in hiding[name].hidden))
-        return [f"It hides something in the description of its tools: {_some(names)}. {remark_on(characters)}"]
 
 
 class StartingTool(Tool):

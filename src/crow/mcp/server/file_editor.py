@@ -4,8 +4,7 @@ know. Our own tools do the work.
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -267,8 +266,6 @@ class PastEdit(msgspec.Struct, frozen=True):
     """Of the text that it left there, by which the file is known again."""
     encoding: str
     mark: bool
-    follows: bool
-    """Whether it found the file as the edit before it had left it; else somebody else was there in between."""
     folders: tuple[str, ...] = ()
     """Those that it made for the file, the innermost first."""
 
@@ -285,25 +282,14 @@ class PastEdits:
         self._size = 0
 
     async def add(self, before: Document | None, after: Document, folders: tuple[str, ...] = ()) -> None:
-        previous = self.last(after.path)
-        follows = previous is not None and before is not None and await previous.left(before)
-        edit = PastEdit(after.path, before, await _digest(after), after.encoding, after.mark, follows, folders)
+        edit = PastEdit(after.path, before, await _digest(after), after.encoding, after.mark, folders)
         self._edits.append(edit)
         self._size += _weight(edit)
         while self._size > MOST_KEPT:
             self._size -= _weight(self._edits.pop(0))
 
     def last(self, path: str) -> PastEdit | None:
-        return next(self._of(path), None)
-
-    def earlier(self, path: str) -> int:
-        """How many edits of a file can be taken back after the last one."""
-        count = 0
-        for later, _ in pairwise(self._of(path)):
-            if not later.follows:
-                break
-            count += 1
-        return count
+        return next((edit for edit in reversed(self._edits) if edit.path == path), None)
 
     def forget(self, edit: PastEdit) -> None:
         """It was taken back. Another edit may look just the same: this very one goes."""
@@ -312,10 +298,6 @@ class PastEdits:
                 del self._edits[place]
                 self._size -= _weight(edit)
                 return
-
-    def _of(self, path: str) -> Iterator[PastEdit]:
-        """The last one first."""
-        return (edit for edit in reversed(self._edits) if edit.path == path)
 
 
 async def _digest(document: Document) -> str:
@@ -353,8 +335,6 @@ class UndoAction(Action):
         if not await edit.left(now):
             raise WorkspaceError(f"{shown(self._path)} was changed by somebody else since. Nothing was taken back.")
         text, message, display = await self._take_back(edit, now)
-        if earlier := self._edits.earlier(self._path):
-            text += f" Earlier edits of it that can be taken back: {earlier}."
         self._edits.forget(edit)
         return ToolResult(ok=True, text=text, message=message, display=display)
 
