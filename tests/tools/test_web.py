@@ -15,7 +15,7 @@ from crow.messages import ToolCall
 from crow.results import ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.base import BadArguments
 from crow.tools.web import PAGE, FetchAction, HostVerdict, Redirects, WebFetch, WebSearch, WebSearchAction
-from crow.web.urls import read_url
+from crow.web.addresses import read_url
 from tests.support.recording import RecordingJournal
 from tests.support.website import Website, answer, redirect
 from tests.web.test_page_content import PICTURE
@@ -232,7 +232,7 @@ def test_www_is_the_same_site_unless_a_rule_forbids_it(verdict, followed, monkey
     async def loopback(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]  # not every machine knows the names below localhost
 
-    monkeypatch.setattr("crow.web.allowed_hosts.resolve", loopback)
+    monkeypatch.setattr("crow.web.addresses.resolve", loopback)
     with Website() as site:
         tool = fetcher(verdict)
         site.pages["/"] = redirect(f"http://www.localhost:{site.port}/there")

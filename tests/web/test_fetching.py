@@ -17,9 +17,8 @@ import pytest
 import trustme
 
 from crow.errors import WebError
-from crow.web.allowed_hosts import AllowedHosts
+from crow.web.addresses import AllowedHosts, RedirectNotFollowed, WebUrl, read_url
 from crow.web.fetching import FetchLimits, Page, Unpacker, fetch
-from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
 from tests.support.ports import free_port
 from tests.support.website import Website, answer, head, redirect
 
@@ -275,8 +274,8 @@ def test_a_bomb_does_not_fill_a_process(tmp_path: Path):
     code = (
         "import asyncio, resource, sys\n"
         "from crow.web.fetching import FetchLimits, fetch\n"
-        "from crow.web.allowed_hosts import AllowedHosts\n"
-        "from crow.web.urls import read_url\n"
+        "from crow.web.addresses import AllowedHosts\n"
+        "from crow.web.addresses import read_url\n"
         "def get(path):\n"
         "    url = read_url(sys.argv[1] + path)\n"
         "    async def cut():\n"

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from crow.errors import WebError
-from crow.web.allowed_hosts import AllowedHosts, is_public
+from crow.web.addresses import AllowedHosts, RedirectNotFollowed, is_public, read_url
 from crow.web.fetching import FetchLimits, Page, fetch
-from crow.web.urls import RedirectNotFollowed, read_url
 from tests.support.website import Website, answer, forbidden_listeners, redirect
 from tests.web.connections import watched
 

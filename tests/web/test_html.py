@@ -2,7 +2,7 @@
 
 import pytest
 
-from crow.web.html.markdown import html_to_markdown
+from crow.web.markdown import html_to_markdown
 
 URL = "https://example.com/docs/page"
 

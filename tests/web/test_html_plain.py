@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from crow.web.conversion import convert_page
-from crow.web.conversion_job import Converted, Job
-from crow.web.html.plain_text import NOTE, html_to_plain_text
-from crow.web.page_content import MOST_HTML
+from crow.web.conversion_process import Converted, Job
+from crow.web.page_content import MOST_HTML, convert_page
+from crow.web.plain_text import NOTE, html_to_plain_text
 
 
 def text(html: str) -> str:

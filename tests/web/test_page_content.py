@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from crow.errors import WebError
-from crow.web.conversion import convert_page
-from crow.web.conversion_job import Job
+from crow.web.addresses import read_url
+from crow.web.conversion_process import Job
 from crow.web.fetching import Page
-from crow.web.page_content import MOST_HTML, PageContent, decode_page, read_page
-from crow.web.urls import read_url
+from crow.web.page_content import MOST_HTML, PageContent, convert_page, decode_page, read_page
 from tests.support.patience import DEADLINE
 from tests.web.pdf_file import pdf
 

@@ -18,8 +18,8 @@ MOST_MEMORY = 512 * 1024
 MEASURE = """
 import asyncio, json, resource, sys
 from crow.errors import WebError
-from crow.web.conversion_job import Job
-from crow.web.conversion import convert_page
+from crow.web.conversion_process import Job
+from crow.web.page_content import convert_page
 
 content = open(sys.argv[1], "rb").read()
 try:

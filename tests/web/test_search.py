@@ -16,8 +16,7 @@ import pytest
 
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
-from crow.web.search import DUCKDUCKGO_HOST, DuckDuckGo, SearchService, choose
-from crow.web.search_results import SearchResult
+from crow.web.search import DUCKDUCKGO_HOST, DuckDuckGo, SearchResult, SearchService, choose
 from tests.support.website import Request, Website, answer
 
 KEY = "sk-very-secret-key-123"

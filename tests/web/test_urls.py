@@ -3,7 +3,7 @@
 import pytest
 
 from crow.errors import WebError
-from crow.web.urls import follow, read_url
+from crow.web.addresses import follow, read_url
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,8 @@ from crow.mcp.client.configured import server_names
 from crow.messages import SERVER_TOOL
 from crow.store.web_owner import find_web
 from crow.timeouts import timeout
-from crow.web.allowed_hosts import AllowedHosts, proxy_variable
+from crow.web.addresses import AllowedHosts, bracketed, proxy_variable, read_url
 from crow.web.search import SearchService, choose
-from crow.web.urls import bracketed, read_url
 from crow.web_server.built_files import MISSING, find_built_files
 from crow.web_server.built_files import REMEDY as PAGE_REMEDY
 

@@ -15,14 +15,12 @@ from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResu
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Action, Advice, Tool
 from crow.visible import fence, one_line
-from crow.web.allowed_hosts import AllowedHosts
+from crow.web.addresses import AllowedHosts, RedirectNotFollowed, WebUrl, read_url
 from crow.web.page_cache import Failed, PageCache
-from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
 
 if TYPE_CHECKING:
     from crow.web.page_content import PageContent
-    from crow.web.search import SearchService
-    from crow.web.search_results import SearchResult
+    from crow.web.search import SearchResult, SearchService
 
 LONGEST_TITLE = 120
 

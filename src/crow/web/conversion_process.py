@@ -1,22 +1,26 @@
-"""The separate process that converts one page, with limits for processor time and memory: a hostile page can harm
+"""The separate process that converts a page or a PDF, with limits for processor time and memory: a hostile page harms
 nothing but this.
 
-It takes at most so much processor time and memory, and it ends when whoever started it is gone.
+It ends when whoever started it is gone.
 """
 
 import contextlib
+import io
 import os
 import resource
 import signal
 import sys
 import threading
 from types import FrameType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import msgspec
 
-from crow.web.conversion_job import MOST_TEXT, Converted, Job, OutOfTime, Unreadable
+if TYPE_CHECKING:
+    from pypdf import PdfReader
 
+MOST_TEXT = 1_000_000
+"""Characters that are kept of a page."""
 MOST_CPU = {"html": 8, "plain": 4, "pdf": 12}
 """Seconds, after which the process is ended. HTML is then given to another one, as plain text."""
 CPU_FOR_PAGES = 5.0
@@ -25,6 +29,38 @@ MOST_MEMORY = 1024 * 1024 * 1024
 _SET_PARENT_DEATH_SIGNAL = 1
 DEEPEST = 8000
 """Frames: pages nest deeper than Python's thousand."""
+TOO_INTRICATE = "The PDF cannot be read with the time and memory that a page gets: it is too intricate, or damaged."
+UNREADABLE = "(this page cannot be read)"
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The first line that the process is sent; the content follows, in as many bytes as it says."""
+
+    kind: Literal["html", "plain", "pdf"]
+    """HTML as Markdown, HTML as plain text, or a PDF."""
+    size: int
+    url: str
+
+
+class Converted(msgspec.Struct, frozen=True):
+    text: str
+    title: str = ""
+    date: str = ""
+    note: str = ""
+    """What is missing."""
+    problem: str = ""
+    """Why there is no text, in words for a person."""
+
+
+class Unreadable(Exception):
+    """The content cannot be converted; the message says why."""
+
+
+class OutOfTime(BaseException):
+    """The processor time for reading a PDF is used up; what is left is for handing over what was read.
+
+    No `Exception`: the library that is interrupted by it catches those, and would go on.
+    """
 
 
 def main() -> None:
@@ -46,16 +82,14 @@ def main() -> None:
 def _convert(job: Job, content: bytes) -> Converted:
     match job.kind:
         case "html":
-            from crow.web.html.markdown import html_to_markdown
+            from crow.web.markdown import html_to_markdown
 
             return html_to_markdown(content.decode("utf-8", "replace"), job.url)
         case "plain":
-            from crow.web.html.plain_text import html_to_plain_text
+            from crow.web.plain_text import html_to_plain_text
 
             return html_to_plain_text(content.decode("utf-8", "replace"))
         case "pdf":
-            from crow.web.pdf import pdf_to_text
-
             signal.signal(signal.SIGVTALRM, _out_of_time)
             signal.setitimer(signal.ITIMER_VIRTUAL, CPU_FOR_PAGES)
             try:
@@ -97,6 +131,58 @@ def _end_with_parent(stdin: BinaryIO) -> None:
     """The other end stays open as long as somebody waits for us."""
     stdin.read(1)
     os._exit(1)
+
+
+# --- PDF
+
+
+def pdf_to_text(content: bytes) -> Converted:
+    """The text of a PDF, page by page, as far as time and room go."""
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    try:
+        reader = PdfReader(io.BytesIO(content))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("The PDF is protected with a password.")
+        title = (reader.metadata.title if reader.metadata is not None else None) or ""
+        count = len(reader.pages)
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError, NotImplementedError) as error:
+        raise Unreadable("The PDF is damaged or of a kind that cannot be read.") from error
+    except (OutOfTime, MemoryError):
+        raise Unreadable(TOO_INTRICATE) from None
+    texts = _texts(reader, count)
+    if not any(texts):
+        if count and all(text is None for text in texts):
+            raise Unreadable(TOO_INTRICATE)
+        raise Unreadable("The PDF holds no text, perhaps only pictures of it.")
+    pages = [
+        f"--- page {number} of {count} ---\n{UNREADABLE if text is None else text}"
+        for number, text in enumerate(texts, 1)
+    ]
+    note = "" if len(pages) == count else f"only the first {len(pages)} of {count} pages"
+    return Converted("\n\n".join(pages), str(title)[:300], "", note)  # the library has its own kind of `str`
+
+
+def _texts(reader: "PdfReader", count: int) -> list[str | None]:
+    """The texts of the first pages, as far as time and room go."""
+    texts: list[str | None] = []
+    size = 0
+    with contextlib.suppress(OutOfTime):  # what was read by then is worth having
+        for number in range(count):
+            if size > MOST_TEXT:
+                break
+            texts.append(_text(reader, number))
+            size += len(texts[-1] or "")
+    return texts
+
+
+def _text(reader: "PdfReader", number: int) -> str | None:
+    """The text of a page; None if it cannot be read: whatever is wrong with it, the others may be fine."""
+    try:
+        return reader.pages[number].extract_text().strip()
+    except Exception:  # noqa: BLE001 -- the library raises all sorts of things, and MemoryError is one of them
+        return None
 
 
 if __name__ == "__main__":

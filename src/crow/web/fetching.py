@@ -22,8 +22,14 @@ from crow.config.hosts import tls_for
 from crow.errors import WebError
 from crow.timeouts import timeout_at
 from crow.visible import one_line
-from crow.web.allowed_hosts import AllowedHosts, address_for_connecting, with_proxy_hint
-from crow.web.urls import RedirectNotFollowed, WebUrl, follow
+from crow.web.addresses import (
+    AllowedHosts,
+    RedirectNotFollowed,
+    WebUrl,
+    address_for_connecting,
+    follow,
+    with_proxy_hint,
+)
 
 MOST_ADDRESSES = 4
 """Of one host that are tried."""

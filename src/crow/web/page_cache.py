@@ -11,8 +11,7 @@ import msgspec
 
 from crow.errors import WebError
 from crow.visible import one_line
-from crow.web.allowed_hosts import AllowedHosts
-from crow.web.urls import RedirectNotFollowed, WebUrl
+from crow.web.addresses import AllowedHosts, RedirectNotFollowed, WebUrl
 
 if TYPE_CHECKING:
     from crow.web.fetching import Page

@@ -7,18 +7,24 @@ import base64
 import codecs
 import contextlib
 import email.utils
+import os
 import re
+import signal
+import sys
 
 import msgspec
 
 from crow.errors import NoText, WebError
 from crow.messages import LARGEST_IMAGE, Image, media_type
+from crow.threads import MAKE_ROOM, NO_MORE
+from crow.timeouts import timeout
 from crow.visible import one_line, sanitised
-from crow.web.conversion import convert_page
-from crow.web.conversion_job import MOST_TEXT, Job
+from crow.web.addresses import WebUrl
+from crow.web.conversion_process import MOST_TEXT, Converted, Job
 from crow.web.fetching import Page
-from crow.web.urls import WebUrl
 
+CONVERSION_TIMEOUT = 30.0
+"""Seconds for one process. It has much less time on the processor: this is for a busy machine."""
 LONGEST_NOTE = 4096
 MOST_HTML = 1024 * 1024
 """Characters of HTML that are converted."""
@@ -172,6 +178,58 @@ def _no_text(page: Page, kind: str) -> NoText:
     )
 
 
+# --- the process that converts a page
+
+
+async def convert_page(job: Job, content: bytes, seconds: float = CONVERSION_TIMEOUT) -> Converted:
+    """WebError if it cannot be done, or not in time."""
+    done = await _ask(job, content, seconds)
+    if done is None and job.kind == "html":
+        # Whatever it failed at, time, memory, depth or a fault in a library: the plain way needs next to nothing of
+        # each, and has a process of its own, where nothing is used up yet.
+        done = await _ask(msgspec.structs.replace(job, kind="plain"), content, seconds)
+    if done is None:
+        raise WebError("The page could not be converted: it takes too much time or memory, or is damaged.")
+    if done.problem:
+        raise WebError(done.problem)
+    return done
+
+
+async def _ask(job: Job, content: bytes, seconds: float) -> Converted | None:
+    """The answer of the process; None if there is none in time, or none that makes sense."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-m", "crow.web.conversion_process"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            limit=2**16,
+        )
+    except (BlockingIOError, RuntimeError):  # the second: Python 3.11 waits for each child on a thread
+        raise WebError(f"The page could not be converted: {NO_MORE}.", remedy=MAKE_ROOM) from None
+    assert process.stdin  # noqa: S101 -- asked for above
+    assert process.stdout  # noqa: S101 -- the same
+    try:
+        async with timeout(seconds):
+            with contextlib.suppress(ConnectionError):
+                process.stdin.write(msgspec.json.encode(job) + b"\n" + content)
+                await process.stdin.drain()
+            answer = await process.stdout.read()
+            await process.wait()
+            return msgspec.json.decode(answer, type=Converted)
+    except (TimeoutError, msgspec.DecodeError):
+        return None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)  # `process.kill` might take the exit status from the event loop
+            await process.stdout.read()  # asyncio does not see the end of a process behind a full pipe
+            await process.wait()
+        process.stdin.close()
+
+
 # --- from bytes to text: by its mark, by what the server says, by what the page says of itself, else UTF-8
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
@@ -182,39 +240,34 @@ _IN_PAGE = re.compile(
 )
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _LOOKED_THROUGH = 2048
-_NAMES = {
-    **{f"cp{number}": f"windows-{number} cp{number} x-cp{number}" for number in (1250, 1251, 1253, *range(1255, 1259))},
-    **{f"iso8859-{part}": f"iso-8859-{part} iso8859-{part} iso8859{part}" for part in (5, 6, 7, 8, 13, 14, 16)},
-    **{
-        f"iso8859-{part}": f"iso-8859-{part} iso8859-{part} iso8859{part} latin{number} latin-{number} l{number}"
-        for part, number in ((2, 2), (3, 3), (4, 4), (10, 6), (15, 9))
-    },
-    "utf-8": "utf-8 utf8 unicode-1-1-utf-8",
-    "utf-16-le": "utf-16 utf-16le utf16 utf16le ucs-2 iso-10646-ucs-2 unicode",
-    "utf-16-be": "utf-16be utf16be",
-    "cp1252": "windows-1252 cp1252 x-cp1252 ascii us-ascii ansi-x3.4-1968 iso-8859-1 iso8859-1 iso88591 "
-    "iso-8859-1:1987 iso-ir-100 latin1 latin-1 l1 cp819 ibm819",
-    "cp1254": "windows-1254 cp1254 x-cp1254 iso-8859-9 iso8859-9 iso88599 iso-8859-9:1989 iso-ir-148 latin5 latin-5 l5",
-    "cp874": "windows-874 cp874 dos-874 iso-8859-11 iso8859-11 iso885911 tis-620",
-    "cp866": "ibm866 cp866 866",
-    "cp850": "ibm850 cp850",
-    "cp852": "ibm852 cp852",
-    "koi8-r": "koi8-r koi8r koi8 koi",
-    "koi8-u": "koi8-u koi8u koi8-ru",
-    "mac-roman": "macintosh mac x-mac-roman",
-    "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
-    "gb18030": "gb18030 gbk x-gbk gb2312 gb-2312 gb-2312-80 chinese iso-ir-58 cp936 windows-936",
-    "big5hkscs": "big5 big5-hkscs cn-big5 x-x-big5 cp950 windows-950",
-    "euc-jp": "euc-jp eucjp x-euc-jp",
-    "iso2022-jp": "iso-2022-jp iso2022-jp csiso2022jp",
-    "cp932": "shift-jis sjis x-sjis shiftjis ms932 ms-kanji windows-31j windows-932 cp932",
-    "cp949": "euc-kr euckr ks-c-5601-1987 ks-c-5601-1989 ksc5601 ksc-5601 korean iso-ir-149 windows-949 cp949",
+_CODECS = frozenset(
+    {
+        *("utf-8", "utf-16-le", "utf-16-be", "cp1252", "cp1254", "cp874", "cp866", "cp850", "cp852"),
+        *(f"cp{number}" for number in (1250, 1251, 1253, *range(1255, 1259))),
+        *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
+        *("koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "gb18030", "big5hkscs"),
+        *("euc_jp", "iso2022_jp", "cp932", "cp949"),
+    }
+)
+"""What pages are really written in. Python knows more codecs, but some are no text or take a long time."""
+_MEANT = {
+    **dict.fromkeys(("ascii", "iso8859-1", "latin-1"), "cp1252"),
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "utf-16": "utf-16-le",
+    "ucs-2": "utf-16-le",
+    "gb2312": "gb18030",
+    "gb_2312-80": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "cp950": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "windows-949": "cp949",
+    "koi8": "koi8-r",
 }
-"""What pages are really written in, and the names they give for it, as browsers know them.
-
-Python knows more codecs, but some are no text or take a long time.
-"""
-_CODECS = {name: codec for codec, names in _NAMES.items() for name in names.split()}
+"""What browsers read in place of a codec that a page names."""
 
 
 def decode_page(body: bytes, content_type: str) -> str:
@@ -244,4 +297,8 @@ def charset(body: bytes, content_type: str) -> str | None:
 
 
 def _codec(name: str) -> str | None:
-    return _CODECS.get(name.lower().replace("_", "-"))
+    name = name.lower().removeprefix("x-")
+    with contextlib.suppress(LookupError):
+        name = codecs.lookup(_MEANT.get(name, name)).name
+    name = _MEANT.get(name, name)
+    return name if name in _CODECS else None

@@ -1,15 +1,18 @@
-"""The search services (DuckDuckGo, SearXNG, Brave and others): which one is asked, how each is asked, and what its
-errors mean.
+"""The search services (DuckDuckGo, SearXNG, Brave and others): which one is asked, how each is asked, what its answers
+and its errors mean.
 
 Failures are told in our own words: a service's may hold the key.
 """
 
 import asyncio
 import contextlib
+import html
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 import httpx2
 import msgspec
@@ -19,13 +22,32 @@ from crow.config.hosts import host_of, tls_for
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
 from crow.timeouts import timeout
-from crow.web.allowed_hosts import with_proxy_hint
-from crow.web.search_results import ResultFields, SearchResult, usable_results
+from crow.web.addresses import with_proxy_hint
 
 LONGEST_WAIT = 15.0
 """Seconds for one request."""
 LARGEST_ANSWER = 2 * 1024 * 1024
 SECTION = "the section [web] of config.toml"
+LATEST = 100_000_000_000
+"""Seconds since 1970: a larger number is one of milliseconds."""
+_TAG = re.compile(r"<[^<>]{0,200}>")
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    title: str
+    url: str
+    snippet: str = ""
+    date: str = ""
+
+
+class ResultFields(msgspec.Struct, frozen=True):
+    """What a service calls the parts of a result."""
+
+    url: str = "url"
+    title: str = "title"
+    snippet: str = "content"
+    dates: tuple[str, ...] = ()
+    """The first that has a value is taken."""
 
 
 class SearchService(Protocol):
@@ -116,38 +138,19 @@ def _ask_library(query: str, most: int) -> Any:
 # --- services with an API
 
 
-class _Results(msgspec.Struct):
-    results: list[Any]
-
-
-class _Organic(msgspec.Struct):
-    organic: list[Any]
-
-
-class _Data(msgspec.Struct):
-    data: list[Any]
-
-
-class _BraveResults(msgspec.Struct):
-    results: list[Any] = []
-
-
-class _BraveAnswer(msgspec.Struct):
-    type: str
-    web: _BraveResults | None = None
-    """Missing if nothing was found."""
-
-
 class Api(msgspec.Struct, frozen=True):
     """How a service is asked, and what it answers."""
 
     name: str
     path: str
-    request: Callable[[str, int], Mapping[str, Any]]
-    """What is sent for a query and a number of results."""
-    answer: type[Any]
-    entries: Callable[[Any], Sequence[Any]]
+    results: str
+    """Where the results are in the answer."""
     fields: ResultFields
+    query: str = "q"
+    count: str = ""
+    """The name of the number of results; empty if it cannot be chosen."""
+    fixed: Mapping[str, str] = {}
+    """What else is sent."""
     address: str = ""
     """Empty if everybody has their own."""
     needs_key: bool = True
@@ -155,37 +158,49 @@ class Api(msgspec.Struct, frozen=True):
     """The header that holds the key, and what comes before the key in it."""
     posts: bool = False
     """Whether the request is the body of a POST; else it is in the query of a GET."""
+    nothing: str = ""
+    """What an answer has that leaves its results out, as nothing was found."""
 
+    def request(self, query: str, most: int) -> dict[str, Any]:
+        count = {self.count: most if self.posts else str(most)} if self.count else {}
+        return {self.query: query, **count, **self.fixed}
 
-_KAGI_RESULT = 0
-"""The type of an entry of Kagi's that is a result; others are related searches."""
+    def entries(self, answer: Any) -> list[Any]:
+        """ValidationError if the answer is no list of results."""
+        found = msgspec.convert(answer, dict[str, Any])
+        if self.nothing in found and self.results.partition(".")[0] not in found:
+            return []
+        *outer, last = self.results.split(".")
+        for step in outer:
+            found = msgspec.convert(found.get(step), dict[str, Any])
+        return msgspec.convert(found.get(last), list[Any])
+
 
 APIS = {
     "searxng": Api(
         name="SearXNG",
         path="/search",
-        request=lambda query, most: {"q": query, "format": "json"},
-        answer=_Results,
-        entries=lambda answer: answer.results,
+        fixed={"format": "json"},
+        results="results",
         fields=ResultFields(dates=("publishedDate",)),
         needs_key=False,
     ),
     "brave": Api(
         name="Brave Search",
         path="/res/v1/web/search",
-        request=lambda query, most: {"q": query, "count": str(most)},
-        answer=_BraveAnswer,
-        entries=lambda answer: answer.web.results if answer.web is not None else [],
+        count="count",
+        results="web.results",
         fields=ResultFields(snippet="description", dates=("page_age", "age")),
         address="https://api.search.brave.com",
         key_header=("x-subscription-token", ""),
+        nothing="type",
     ),
     "tavily": Api(
         name="Tavily",
         path="/search",
-        request=lambda query, most: {"query": query, "max_results": most},
-        answer=_Results,
-        entries=lambda answer: answer.results,
+        query="query",
+        count="max_results",
+        results="results",
         fields=ResultFields(dates=("published_date",)),
         address="https://api.tavily.com",
         posts=True,
@@ -193,9 +208,8 @@ APIS = {
     "serper": Api(
         name="Serper",
         path="/search",
-        request=lambda query, most: {"q": query, "num": most},
-        answer=_Organic,
-        entries=lambda answer: answer.organic,
+        count="num",
+        results="organic",
         fields=ResultFields(url="link", snippet="snippet", dates=("date",)),
         address="https://google.serper.dev",
         key_header=("x-api-key", ""),
@@ -204,18 +218,13 @@ APIS = {
     "kagi": Api(
         name="Kagi",
         path="/api/v0/search",
-        request=lambda query, most: {"q": query, "limit": str(most)},
-        answer=_Data,
-        entries=lambda answer: [entry for entry in answer.data if not _is_related_search(entry)],
+        count="limit",
+        results="data",
         fields=ResultFields(snippet="snippet", dates=("published",)),
         address="https://kagi.com",
         key_header=("authorization", "Bot "),
     ),
 }
-
-
-def _is_related_search(entry: Any) -> bool:
-    return isinstance(entry, dict) and cast("dict[str, Any]", entry).get("t", _KAGI_RESULT) != _KAGI_RESULT
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -242,9 +251,8 @@ class ApiService:
     async def search(self, query: str, most: int) -> list[SearchResult]:
         content = await self._ask(self._api.request(query, most))
         try:
-            answer = msgspec.json.decode(content, type=self._api.answer)
-            return usable_results(self._api.entries(answer), self._api.fields, most)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return usable_results(self._api.entries(msgspec.json.decode(content)), self._api.fields, most)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             raise _no_list(self._account) from None
 
     async def _ask(self, request: Mapping[str, Any]) -> bytes:
@@ -319,3 +327,55 @@ def _or_the_proxy(account: Account, remedy: str) -> str:
 
 def _unusable(account: Account, what: str, remedy: str) -> WebError:
     return WebError(f"{account.name} at {account.host} {what}.", remedy=remedy)
+
+
+# --- results, whatever a service calls their parts
+
+
+class _Result(msgspec.Struct):
+    url: str
+    title: str | None = None
+    snippet: str | None = None
+
+
+def usable_results(entries: Sequence[Any], fields: ResultFields, most: int) -> list[SearchResult]:
+    """The entries that `web_fetch` could open, and no more than are wanted. An odd entry costs none of the others.
+
+    ValidationError if there are entries, and all of them are odd.
+    """
+    found: list[SearchResult] = []
+    odd: msgspec.ValidationError | None = None
+    for entry in entries:
+        try:
+            found.append(_read_entry(entry, fields))
+        except msgspec.ValidationError as error:
+            odd = error
+    if odd is not None and not found:
+        raise odd
+    return [entry for entry in found if entry.url.startswith(("http://", "https://")) and host_of(entry.url)][:most]
+
+
+def _read_entry(entry: Any, fields: ResultFields) -> SearchResult:
+    given = msgspec.convert(entry, dict[str, Any])
+    named = {"url": fields.url, "title": fields.title, "snippet": fields.snippet}
+    result = msgspec.convert({ours: given.get(theirs) for ours, theirs in named.items()}, _Result)
+    date = next((given[name] for name in fields.dates if given.get(name)), None)
+    return SearchResult(_without_tags(result.title), result.url, _without_tags(result.snippet), _date_text(date))
+
+
+def _date_text(given: Any) -> str:
+    """A date as text, however a service writes it; empty for what is none."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        return ""
+    seconds = given / 1000 if given > LATEST else given
+    try:
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _without_tags(marked: str | None) -> str:
+    """A snippet without the tags that some services mark the hits with."""
+    return " ".join(html.unescape(_TAG.sub("", marked or "")).split())

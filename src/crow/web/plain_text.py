@@ -7,7 +7,7 @@ the latest with the end of the page, and none goes back.
 import html
 import re
 
-from crow.web.conversion_job import Converted
+from crow.web.conversion_process import Converted
 
 NOTE = "too intricate: given as plain text, without links and headings"
 

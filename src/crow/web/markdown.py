@@ -10,9 +10,9 @@ from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 
 from crow.visible import fence
-from crow.web.conversion_job import Converted
-from crow.web.html.main_content import check_depth, main_part, take_out_surroundings, take_out_unseen
-from crow.web.html.normalise import code_text, keep_controls, keep_formulas_once, language, normalise, span_of
+from crow.web.conversion_process import Converted
+from crow.web.main_content import check_depth, main_part, take_out_surroundings, take_out_unseen
+from crow.web.normalise import code_text, keep_controls, keep_formulas_once, language, normalise, span_of
 
 _MAY_HOLD_CODE = frozenset({"pre", "textarea", "div"})
 """Where the parser must not make one blank of many, as it is code only by its class."""

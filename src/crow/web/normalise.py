@@ -7,7 +7,7 @@ import re
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
-from crow.web.html.main_content import CALLOUTS, HEADINGS, Outline, classes_of, outermost
+from crow.web.main_content import CALLOUTS, HEADINGS, Outline, classes_of, outermost
 
 TITLES = frozenset(
     {"admonition-title", "callout-title", "admonition-heading", "alert-title", "markdown-alert-title"},
