@@ -186,7 +186,7 @@ LIBRARIES = {
     "tomlkit": ("config.edit",),
     "tree_sitter": ("policy.grammar",),
     "tree_sitter_bash": ("policy.grammar",),
-    "uvicorn": ("mcp.server.http", "web_server"),
+    "uvicorn": ("mcp.server.http", "rpc.uvicorn_server", "web_server"),
     "websockets": ("web_server.connections",),
 }
 """Who may know which library; `msgspec` is everybody's."""

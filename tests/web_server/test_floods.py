@@ -168,7 +168,7 @@ LONG = reply(say("w" * 2_000_000)) + DONE
 
 
 def test_a_client_that_does_not_read_is_given_up(tmp_path: Path):
-    changes = "import crow.web_server.web_socket as w; w.READ_TIMEOUT = 0.5; w.POLL_INTERVAL = 0.1"
+    changes = "import crow.web_server.connections as w; w.READ_TIMEOUT = 0.5; w.POLL_INTERVAL = 0.1"
     with serving(tmp_path, script=LONG, program=crow_with_page(tmp_path, changes)) as web:
         token = web.token()
         with web.connect(token) as client, web.connect(token, room=4096) as sleeper:

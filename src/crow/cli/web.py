@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from crow.store.web_owner import RunningWeb
-    from crow.web_server.control import GivenLink
-    from crow.web_server.tokens import StoredToken
+    from crow.web_server.tokens import GivenLink, StoredToken
 
 Answer = TypeVar("Answer")
 
@@ -130,7 +129,7 @@ async def _forget(folder: str, id: str) -> int:
 
 async def _beside(arguments: argparse.Namespace, folder: str) -> int:
     from crow.acp.owner_link import ask_owner
-    from crow.web_server.control import Forget, GivenLink, GivenToken, KnownTokens
+    from crow.web_server.tokens import Forget, GivenLink, GivenToken, KnownTokens
 
     web = await _running(folder)
 

@@ -1,5 +1,5 @@
-"""Parses web addresses strictly, and decides which hosts, ports and IP addresses may be reached: the public internet, and
-the private hosts that the person named.
+"""Parses web addresses strictly, and decides which may be reached: the public internet, and private hosts that the person
+named.
 
 Programs differ in how they read a strange address, and that is how a forbidden host slips through. So whatever could
 be read in two ways is refused, and a host has one spelling afterwards: lower case, ASCII, without a dot at its end,

@@ -1,37 +1,58 @@
 """The server of `crow web`: puts gate, page and WebSocket together, gives links and tokens away, and closes."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import msgspec
-import uvicorn
 
 from crow.acp import wire
 from crow.acp.agent import Agent, AttachedRoute, LazyHost
 from crow.rpc.jsonrpc import ErrorCode, RpcError, errors_as_answers
 from crow.rpc.lines import LONGEST_LINE
-from crow.web_server.answers import TEXT, HttpAnswer, content, refusal
+from crow.rpc.uvicorn_server import UvicornServer
 from crow.web_server.built_files import BuiltFiles
 from crow.web_server.connections import (
     ACCEPTED_AT_ONCE,
+    GOING_AWAY,
     LISTEN_BACKLOG,
+    POLICY_VIOLATION,
     HttpConnection,
+    Receive,
+    Send,
     ServerConfig,
     Strangers,
+    WebSocketClient,
     WebSocketConnection,
 )
-from crow.web_server.control import Forget, GivenLink, GivenToken, KnownTokens
-from crow.web_server.gate import LINK, PROTOCOL, Credential, Gate, Refusal, Scope
-from crow.web_server.tokens import Links, Mistakes, StoredToken, Tokens
-from crow.web_server.web_socket import GOING_AWAY, POLICY_VIOLATION, Receive, Send, WebSocketClient
+from crow.web_server.gate import (
+    LINK,
+    PROTOCOL,
+    TEXT,
+    Credential,
+    Gate,
+    HttpAnswer,
+    Refusal,
+    Scope,
+    content,
+    refusal,
+)
+from crow.web_server.tokens import (
+    Forget,
+    GivenLink,
+    GivenToken,
+    KnownTokens,
+    Links,
+    Mistakes,
+    StoredToken,
+    Tokens,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -252,9 +273,7 @@ class WebServer:
             timeout_graceful_shutdown=1,
         )
         config.strangers = Strangers()
-        server = _Server(config)
-        server.on_start = lambda: listener.listen(LISTEN_BACKLOG)
-        await server.serve([listener])
+        await UvicornServer(config, lambda: listener.listen(LISTEN_BACKLOG)).serve([listener])
 
     async def close(self) -> None:
         """Tells every client that this ends, and waits until they have left."""
@@ -263,23 +282,6 @@ class WebServer:
             client.close(GOING_AWAY, "crow web ends")
         if self._talks:
             await asyncio.wait(self._talks)
-
-
-class _Server(uvicorn.Server):
-    on_start: Callable[[], None]
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.on_start()
-
-    async def main_loop(self) -> None:
-        """Until it is cancelled: uvicorn's own looks ten times a second whether it is to end, and what the date is."""
-        await asyncio.get_running_loop().create_future()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """They are ours: turns have to be ended before the process is."""
-        yield
 
 
 def _web_facts(secret: str, cwd: str, page: str) -> wire.RelayFacts:

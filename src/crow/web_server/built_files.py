@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from crow.errors import CrowError
-from crow.web_server.answers import HttpAnswer, content, refusal
+from crow.web_server.gate import HttpAnswer, content, refusal
 
 INDEX = "index.html"
 MANIFEST = "manifest.json"

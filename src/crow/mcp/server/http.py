@@ -7,11 +7,10 @@ no stream of it is open.
 """
 
 import asyncio
-import contextlib
 import hmac
 import os
 import socket
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import uvicorn
@@ -19,6 +18,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from crow.errors import CrowError
 from crow.mcp.server.server import SESSION_ID, CrowServer
+from crow.rpc.uvicorn_server import UvicornServer
 
 ADDRESS = "127.0.0.1"
 PATH = "/mcp"
@@ -75,18 +75,7 @@ async def serve_http(server: CrowServer, listener: socket.socket, token: str) ->
         date_header=False,
         timeout_graceful_shutdown=1,
     )
-    await _Serving(config).serve([listener])
-
-
-class _Serving(uvicorn.Server):
-    async def main_loop(self) -> None:
-        """Until it is cancelled: uvicorn's own looks ten times a second whether it is to end, and what the date is."""
-        await asyncio.get_running_loop().create_future()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """They are ours: commands have to be ended before the process is."""
-        yield
+    await UvicornServer(config).serve([listener])
 
 
 def with_token(app: App, token: str) -> App:
