@@ -1,4 +1,4 @@
-"""Parses web addresses strictly, and decides which may be reached: the public internet, and private hosts that the person
+"""Parses web addresses strictly, and decides which may be reached: the public internet, and private hosts that a person
 named.
 
 Programs differ in how they read a strange address, and that is how a forbidden host slips through. So whatever could
