@@ -235,7 +235,7 @@ def test_permissions_are_listed_explained_and_taken_back(open_editor):
     assert json.loads((crow.home / "grants.json").read_text())["projects"] == {}
 
     assert "terminal: `npm test *`; your config" in said(crow, "/permissions explain npm test unit")
-    assert "asked first" in said(crow, "/permissions explain rm -rf /")
+    assert "Asks you first" in said(crow, "/permissions explain rm -rf /")
     assert "without asking" in said(crow, "/permissions explain read a.txt")
     assert "keys" in said(crow, "/permissions explain read .env")
     assert "is protected" in said(crow, "/permissions explain write .git/config")

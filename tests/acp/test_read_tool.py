@@ -92,7 +92,7 @@ def test_a_read_outside_asks_with_everything_that_is_needed_to_answer(open_edito
     crow.new_session()
     assert crow.prompt("read it") == {"stopReason": "end_turn"}
     [asked] = crow.permissions
-    reason = f"`{outside}/a.txt` lies outside the workspace."
+    reason = f"`{outside}/a.txt` is outside the workspace."
     assert asked == {
         "sessionId": crow.session_id,
         "toolCall": {

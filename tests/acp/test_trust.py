@@ -507,7 +507,7 @@ def test_a_hostile_repository_that_is_trusted_still_loosens_nothing(hostile, tmp
     crow.prompt("/mode")
     assert "The mode is `ask`" in crow.text()
     crow.prompt("/permissions explain rm -rf /")
-    assert "You are asked first: running a command" in crow.text()
+    assert "Asks you first: running a command" in crow.text()
     wait_for_commands(crow, {"evil", "nice"})
     assert not {"secret", "away"} & set(commands(crow))
     crow.prompt("/evil")

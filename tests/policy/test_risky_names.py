@@ -151,7 +151,7 @@ def test_credentials_in_the_workspace_are_asked_before_they_are_read(policy, tmp
     for name in CREDENTIALS.split():
         for path in variants(name):
             verdict = policy.judge(Deed("read", ToolKind.READ, reads=(f"{tmp_path}/{path}",)))
-            if not isinstance(verdict, Ask) or " may hold " not in verdict.reason or verdict.session:
+            if not isinstance(verdict, Ask) or " may contain " not in verdict.reason or verdict.session:
                 unasked.append(path)
     assert unasked == []
     assert [name for name in NO_CREDENTIALS.split() if what_secret(f"/w/{name}")] == []
@@ -184,11 +184,11 @@ def test_the_question_says_what_is_triggered_and_what_may_be_held(policy, tmp_pa
 
     assert write(".bashrc.d/a") == "`/.bashrc.d/a` is protected: shells run it when they start or end."
     assert write("azure-pipelines.yaml") == (
-        "`/azure-pipelines.yaml` is protected: it runs elsewhere as soon as it is pushed, with keys of its own."
+        "`/azure-pipelines.yaml` is protected: it runs elsewhere as soon as it is pushed, with its own keys."
     )
-    assert write("id_rsa") == "`/id_rsa` is protected: it may hold private keys."
-    assert read("id_rsa") == "`/id_rsa` may hold private keys, and the model would see them."
-    assert read("a.tfstate") == "`/a.tfstate` may hold keys of a cloud account, and the model would see them."
+    assert write("id_rsa") == "`/id_rsa` is protected: it may contain private keys."
+    assert read("id_rsa") == "`/id_rsa` may contain private keys, which the model would see."
+    assert read("a.tfstate") == "`/a.tfstate` may contain keys of a cloud account, which the model would see."
 
 
 def test_a_link_keeps_what_its_name_says(policy, tmp_path):

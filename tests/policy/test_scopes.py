@@ -227,7 +227,7 @@ def test_what_was_allowed_is_the_tool_as_it_was(shop, tmp_path):
         assert word(policy.judge(before)) == "allow"
         again = asked(policy, after)
         assert again.reason == (
-            "You allowed `mcp__docs__search`, but it changed: its server, its description or its arguments."
+            "`mcp__docs__search` has changed since you allowed it: its server, its description or its arguments."
         )
         assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "ask"
         allow(policy, again, where)

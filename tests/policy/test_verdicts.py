@@ -253,32 +253,30 @@ def test_what_the_policy_tells_of_itself(shop):
 def test_explanations(shop):
     policy = shop.policy(allow("ls *"), deny("rm *"))
     assert policy.explain(shop.line("ls")) == (
-        "The command `ls`, in mode `ask`:\n- It runs without asking: a rule allows it (terminal: `ls *`; your config)."
+        "The command `ls`, in mode `ask`:\n- Runs without asking: a rule allows it (terminal: `ls *`; your config)."
     )
     assert policy.explain(shop.line("rm \u202ex")) == (
-        "The command `rm ⟨U+202E⟩x`, in mode `ask`:\n"
-        "- It is refused: a rule forbids it (terminal: `rm *`; your config)."
+        "The command `rm ⟨U+202E⟩x`, in mode `ask`:\n- Refused: a rule forbids it (terminal: `rm *`; your config)."
     )
     assert policy.explain(shop.line("sort -o x y")) == (
         "The command `sort -o x y`, in mode `ask`:\n"
-        "- You are asked first: running a command needs your permission in this mode. "
-        "`sort -o` is not covered: no rule is about it. "
-        "Besides a single yes you can choose: Allow `sort -o x y` for this session; "
+        "- Asks you first: running a command needs your permission in this mode. "
+        "No rule allows `sort -o`. "
+        "You can also choose: Allow `sort -o x y` for this session; "
         "Allow `sort -o x y` in this project."
     )
     assert policy.explain(shop.read("a.txt")) == (
         f"Reading `{shop.root}/a.txt`, in mode `ask`:\n"
-        "- It is done without asking: reading in the workspace needs no permission in this mode."
+        "- Done without asking: reading in the workspace needs no permission in this mode."
     )
     assert policy.explain(shop.read(".env")) == (
         f"Reading `{shop.root}/.env`, in mode `ask`:\n"
-        f"- You are asked first: reading a secret needs your permission in this mode. `{shop.root}/.env` may hold keys "
-        "or passwords, and the model would see them. It can only be allowed once."
+        f"- Asks you first: reading a secret needs your permission in this mode. `{shop.root}/.env` may contain keys "
+        "or passwords, which the model would see. It can only be allowed once."
     )
     policy.mode = "plan"
     assert policy.explain(shop.line("make")) == (
-        "The command `make`, in mode `plan`:\n"
-        "- It is refused: the mode is `plan`, in which running a command is not allowed."
+        "The command `make`, in mode `plan`:\n- Refused: running a command is not allowed in mode `plan`."
     )
 
 
@@ -291,10 +289,10 @@ def test_nothing_of_a_name_is_markup_in_a_reason(shop):
         assert isinstance(verdict, Ask)
         return verdict.reason
 
-    assert reason(shop.read(f"/else/{name}")) == f"{shown} lies outside the workspace."
-    assert reason(shop.write(f"/else/{name}")) == f"{shown} lies outside the workspace."
+    assert reason(shop.read(f"/else/{name}")) == f"{shown} is outside the workspace."
+    assert reason(shop.write(f"/else/{name}")) == f"{shown} is outside the workspace."
     assert reason(shop.write(f".git/{name}")).startswith(f"``{shop.root}/.git/a`b` [x](http")
-    assert "``cat 'a`b'``" in reason(shop.line("cat 'a`b' /etc/passwd"))
+    assert "``sort 'a`b'``" in reason(shop.line("sort 'a`b' /etc/passwd"))
 
 
 def test_several_roots():

@@ -65,21 +65,21 @@ class CommandContext(msgspec.Struct):
 
 
 def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: CommandContext) -> str | None:
-    """None if the pattern covers the command; else why it does not, to complete "… is not covered: …"."""
+    """None if the pattern covers the command; else why it does not, as the beginning of a sentence."""
     if not pattern.begins(words):
-        return "no rule is about it"
+        return "no rule allows it"
     obeyed = None if is_same_anywhere(words) else context.execution.roots[: 1 if pattern.first_root_only else None]
     if obeyed is not None and (reason := _obeys_another_folder(words, obeyed, context)):
         return reason
     if context.folders != [context.execution.roots[0]] and (word := _means_another(pattern, context.folders)):
-        return f"{code(word)} is something else in another folder"
+        return f"{code(word)} would be another file in another folder"
     if not pattern.open:
         return None
     first = len(pattern.words)
     if reason := _leaves_program_open(words, first) or _why_star_does_not_cover(words, first, context.folders):
         return reason
     if context.brings_files and (word := opened_word(words, max(first, 1), context.folders[0])):
-        return f"{code(word)} may be something else once {code(context.brings_files)} has run"
+        return f"{code(context.brings_files)} may replace {code(word)} before it is used"
     for word in words[max(first, 1) :]:
         if reason := why_path_forbidden(word, context.execution, context.folders, context.budget, obeyed):
             return reason
@@ -130,7 +130,7 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
     """
     for folder in context.folders:
         if folder not in roots:
-            return f"{code(program(words[0]))} obeys what lies in its folder, and this is not the workspace's own"
+            return f"{code(program(words[0]))} follows the files in its folder, which is not a root of the workspace"
         if why := why_repository_untrusted(folder, context.execution.roots):
             return why
         if (program(words[0]) == "git" or "git" in words) and (why := _obeys_submodule(words, folder, context)):
@@ -144,9 +144,9 @@ def _obeys_submodule(words: tuple[str, ...], folder: str, context: CommandContex
     if not changes_index(words):
         return None
     if takes_ignored(words) and (obeyed := obeyed_in_worktree(folder)):
-        return f"it could bring what git obeys, since the configuration names `{obeyed}`"
+        return f"it could change {code(obeyed)}, which git's configuration names"
     if context.brings_repository:
-        return "it could add a repository that something before it in the line has brought, and git would obey that"
+        return "an earlier command may bring a repository, whose configuration git would follow"
     return context.execution.search.why_untracked_repository(folder, words)
 
 
@@ -172,13 +172,11 @@ def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
         name = program(words[start])
         is_phrase = (name, *words[start + 1 : start + 2]) in EXACT_PHRASES or _runs_later_words(words[start:])
         if name in EXACT_ONLY or is_phrase:
-            return (
-                f"{code(name)} runs, reads or writes what words or files say, so that only a rule without `*` covers it"
-            )
+            return f"only exact commands can be allowed for {code(name)}, and no rule with `*`"
         length = _chooses(words[start:])
         if length and not _spells_choice(words[start + length : max(first, start + length)], name):
             chooser = " ".join(words[start : start + length])
-            return f"{code(chooser)} runs what the next word names, and the rule does not spell it out"
+            return f"{code(chooser)} runs what the next word names, so a rule has to name it too"
         if not length or _runs_script(words[start:], length):
             return None
         start += length + (words[start + length] == "-m")

@@ -116,7 +116,7 @@ def _refusal(ready: ReadyRule) -> Deny:
 
 
 def _question(ready: ReadyRule, why: str = "") -> Ask:
-    reason = why or f"A rule wants you to be asked each time: {said(ready.rule)}."
+    reason = why or f"A rule says to ask each time: {said(ready.rule)}."
     return Ask(said(ready.rule), reason, ready.known.origin)
 
 
@@ -174,9 +174,9 @@ def _why(aspect: Aspect, path: str, detail: str) -> str:
     name = code(shown(path))
     match aspect:
         case Aspect.READ_SECRET:
-            return f"{name} may hold {detail}, and the model would see them."
+            return f"{name} may contain {detail}, which the model would see."
         case Aspect.READ_OUTSIDE | Aspect.WRITE_OUTSIDE:
-            return f"{name} lies outside the workspace."
+            return f"{name} is outside the workspace."
         case Aspect.WRITE_PROTECTED:
             return f"{name} is protected: {detail}."
         case _:
@@ -218,7 +218,7 @@ def _hit_verdict(revealed: FoundCommands, denying: list[ReadyRule], asking: list
         return _refusal(denying[hit[0]])
     if hit is not None or not revealed.complete:
         rule = denying[hit[0]] if hit is not None else (denying or asking)[0]
-        return _question(rule, f"It cannot be told whether the line runs what a rule is about ({said(rule.rule)}).")
+        return _question(rule, f"This may run something that a rule restricts ({said(rule.rule)}).")
     hit = first_hit(revealed, _patterns(asking))
     return _question(asking[hit[0]]) if hit is not None else None
 
@@ -240,8 +240,8 @@ def _judge_host(deed: Deed, situation: Situation) -> Verdict:
     for ready in _allowing(deed.tool, Aspect.WEB, situation):
         if ready.has_host(deed.host) or ready.whole_tool:
             return Allow(said(ready.rule), ready.known.origin)
-    host = deed.host or "A host on the web"
-    return _by_mode(situation.mode, Aspect.WEB, f"{host} would be asked.", lambda where: host_scope(deed, where))
+    host = deed.host or "the web"
+    return _by_mode(situation.mode, Aspect.WEB, f"Sends a request to {host}.", lambda where: host_scope(deed, where))
 
 
 def _judge_tool(deed: Deed, situation: Situation, aspect: Aspect, offer: Offer) -> Verdict:
@@ -251,7 +251,7 @@ def _judge_tool(deed: Deed, situation: Situation, aspect: Aspect, offer: Offer) 
             if ready.whole_tool and ready.is_about(deed.digest):
                 return Allow(said(ready.rule), ready.known.origin)
             if ready.whole_tool:
-                why = f"You allowed `{deed.tool}`, but it changed: its server, its description or its arguments."
+                why = f"`{deed.tool}` has changed since you allowed it: its server, its description or its arguments."
     return _by_mode(situation.mode, aspect, why, offer)
 
 
@@ -261,7 +261,7 @@ def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:
         case "allow":
             return Allow(aspect)
         case "deny":
-            return Deny(aspect, f"the mode is `{mode}`, in which {aspect} is not allowed.")
+            return Deny(aspect, f"{aspect} is not allowed in mode `{mode}`.")
         case "ask":
             return Ask(aspect, why, Origin.BUILT_IN, offer("session"), offer("project"))
         case _:
@@ -316,13 +316,13 @@ def _line(verdict: Verdict, deed: Deed) -> str:
     by_mode = verdict.origin is Origin.BUILT_IN
     match verdict:
         case Allow():
-            does = "runs" if deed.command else "is done"
-            return f"It {does} without asking: {_why_allowed(verdict)}."
+            does = "Runs" if deed.command else "Done"
+            return f"{does} without asking: {_why_allowed(verdict)}."
         case Deny():
-            return f"It is refused: {verdict.reason}"
+            return f"Refused: {verdict.reason}"
         case Ask():
             why = f": {verdict.rule} needs your permission in this mode." if by_mode else "."
-            return " ".join(filter(None, (f"You are asked first{why}", verdict.reason, _offered(verdict))))
+            return " ".join(filter(None, (f"Asks you first{why}", verdict.reason, _offered(verdict))))
         case _:
             assert_never(verdict)
 
@@ -337,4 +337,6 @@ def _why_allowed(verdict: Allow) -> str:
 
 def _offered(ask: Ask) -> str:
     labels = [scope.label for scope in (ask.session, ask.project) if scope is not None]
-    return f"Besides a single yes you can choose: {'; '.join(labels)}." if labels else "It can only be allowed once."
+    if labels:
+        return f"You can also choose: {'; '.join(labels)}."
+    return "" if ask.reason.endswith("can only be allowed once.") else "It can only be allowed once."

@@ -54,14 +54,14 @@ def why_path_forbidden(
     `obeyed`, for a program that does what files say beside those that its words name: the roots whose files may say it.
     """
     if len(word) > _LONGEST_PATH:
-        return "a word is too long to look at"
+        return "a word is too long to be checked"
     module = [word.replace(".", "/")] if obeyed is not None and _MODULE.fullmatch(word) else []
     for guess in (*_guesses(word, folders), *module):
         if guess.startswith("~"):
-            return f"{code(guess)} may lie outside the workspace"
+            return f"{code(guess)} may be outside the workspace"
         for folder in folders:
             if not budget.allows(guess):
-                return "it has too many words to look at"
+                return "there are too many words to check"
             if reason := _judge(guess, folder, execution, obeyed):
                 return reason
     return None
@@ -84,13 +84,13 @@ def _judge(guess: str, folder: str, execution: ExecutionContext, obeyed: Sequenc
     spelled, real = _spellings(guess, folder)
     for path in {spelled, real}:
         if what := what_secret(path, execution.private):
-            return f"{code(guess)} may hold {what}"
+            return f"{code(guess)} may contain {what}"
         if why := why_protected(path, execution.private):
             return f"{code(guess)} is protected ({why})"
     if not execution.contains(real):
-        return f"{code(guess)} lies outside the workspace"
+        return f"{code(guess)} is outside the workspace"
     if obeyed is not None and any(_leads_elsewhere(path, execution.roots, obeyed) for path in {spelled, real}):
-        return f"{code(guess)} leads into another repository or folder, whose configuration the program would obey"
+        return f"{code(guess)} is in another repository or folder, whose settings the program would follow"
     return None
 
 

@@ -47,10 +47,10 @@ def why_protected(path: str, private: Sequence[str] = ()) -> str:
     if why := _tables()[0].find(_folded(path)):
         return why
     if what := what_secret(path, private):
-        return f"it may hold {what}"
+        return f"it may contain {what}"
     path = os.path.normpath(path)
     if is_in_git_directory(path) or is_obeyed_by_git(path):
-        return "git obeys it, and runs what it names"
+        return "git follows it and runs what it names"
     return ""
 
 

@@ -39,28 +39,28 @@ _UNKNOWN = {
     "`": "a command substitution",
     "(": "a subshell, a function or an array",
     ")": "a subshell, a function or an array",
-    "{": "braces, which the shell may expand",
-    "}": "braces, which the shell may expand",
-    "*": "a pattern that the shell expands",
-    "?": "a pattern that the shell expands",
-    "[": "a pattern that the shell expands",
-    "]": "a pattern that the shell expands",
-    "~": "a `~`, which the shell expands",
-    "!": "a `!`, which means something to the shell",
-    "&": "a command in the background",
+    "{": "shell braces",
+    "}": "shell braces",
+    "*": "a shell wildcard",
+    "?": "a shell wildcard",
+    "[": "a shell wildcard",
+    "]": "a shell wildcard",
+    "~": "a `~`",
+    "!": "a `!`",
+    "&": "a background command",
     "<": "a redirection",
     ">": "a redirection to a file",
     "#": "a comment",
     ";": "an empty command",
-    "|": "a pipe that leads nowhere",
-    '"': "a quoted text with an expansion in it, or without an end",
-    "'": "a quoted text without an end",
-    "\\": "a backslash that escapes no plain character",
+    "|": "a pipe to nothing",
+    '"': "an expansion in quotes, or an unclosed quote",
+    "'": "an unclosed quote",
+    "\\": "a backslash before an unusual character",
 }
 
 
 class NotPlain(Exception):
-    """Why a line cannot be covered by rules: the message completes "The line has …"."""
+    """Why a line cannot be covered by rules: the message completes "Contains …"."""
 
 
 class PlainCommand(msgspec.Struct, frozen=True):
@@ -94,11 +94,11 @@ def _check_characters(line: str) -> None:
 
 def _check_name(name: str) -> None:
     if not name.isascii() or not name.isprintable() or not name or " " in name:
-        raise NotPlain("a command whose name is not plain ASCII")
+        raise NotPlain("a command name that is not plain ASCII")
     if name in _RESERVED:
-        raise NotPlain(f"the shell's own word {code(name)}")
+        raise NotPlain(f"the shell keyword {code(name)}")
     if _ASSIGNMENT.match(name):
-        raise NotPlain("a variable that is set")
+        raise NotPlain("a variable assignment")
 
 
 class _Reader:
@@ -127,7 +127,7 @@ class _Reader:
         if self._words or self._inputs:
             self._end_command()
         elif wants_more:
-            raise NotPlain("a separator with nothing after it")
+            raise NotPlain("a separator at the end")
 
     def _end_command(self, *, is_piped: bool = False) -> None:
         if not self._words:
@@ -166,4 +166,4 @@ class _Reader:
     def _unknown(self) -> str:
         if self._at == len(self._line):
             return "a redirection without a file"
-        return _UNKNOWN.get(self._line[self._at], "characters that are not plain ASCII")
+        return _UNKNOWN.get(self._line[self._at], "characters other than plain ASCII")

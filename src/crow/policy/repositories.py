@@ -74,7 +74,7 @@ def why_repository_untrusted(folder: str, roots: Sequence[str]) -> str | None:
         if os.path.lexists(git):
             return None if os.path.realpath(git) == git else f"{code(git)} is a link"
         if looks_like_git_directory(folder):
-            return f"{code(folder)} is itself a git directory, and git would obey its configuration"
+            return f"{code(folder)} is itself a git directory, whose configuration git would follow"
         if folder == os.path.dirname(folder):
             return None
         folder = os.path.dirname(folder)
@@ -87,7 +87,7 @@ def _led_astray(folder: str, git: str, roots: Sequence[str]) -> str | None:
         return f"{code(git)} cannot be read"
     if ".git" in target.split("/") or not any(is_inside(target, root) for root in roots):
         return None
-    return f"{code(git)} leads to another folder of the workspace"
+    return f"{code(git)} points to another folder of the workspace"
 
 
 def target_of_git_file(folder: str, git: str) -> str | None:

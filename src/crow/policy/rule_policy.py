@@ -99,7 +99,7 @@ class RulePolicy:
             return found
         lasting = RuleBook([*self._own, *self._of_user, *self._of_project], self._roots)
         situation = msgspec.structs.replace(situation, book=lasting)
-        reason = f"{shown(other)} is another folder than it was when the session was opened."
+        reason = f"{shown(other)} was replaced by another folder since the session was opened."
         return [
             Ask(verdict.rule, f"{reason} {verdict.reason}".rstrip(), verdict.origin)
             if isinstance(verdict, Ask)
@@ -133,7 +133,7 @@ class RulePolicy:
             try:
                 self._grants.add(scope.rules)
             except ConfigError as error:
-                warning = f"It is remembered for this session only: {error}"
+                warning = f"Remembered for this session only: {error}"
             else:
                 return ""
         origin = Origin.SESSION_GRANT if where == "session" or warning else Origin.PROJECT_GRANT

@@ -36,7 +36,7 @@ from crow.policy.programs import (
 )
 from crow.policy.submodules import is_git_alone
 from crow.policy.wildcard import is_known
-from crow.visible import code
+from crow.visible import capitalised, code
 
 
 class NotCovered(Exception):
@@ -48,18 +48,18 @@ def read_line(line: str) -> tuple[PlainCommand, ...]:
     try:
         commands = read_plain(line)
     except NotPlain as found:
-        raise NotCovered(f"The line has {found}.") from None
+        raise NotCovered(f"Contains {found}, so it can only be allowed once.") from None
     reading = read_all(line)
     words = [tuple(word.text for word in command) for command in reading.commands]
     if not reading.plain or words != [command.words for command in commands]:
-        raise NotCovered("The line can be read in more than one way.")
+        raise NotCovered("Can be read in more than one way, so it can only be allowed once.")
     return commands
 
 
 def coverage(line: str, patterns: Sequence[CommandPattern], execution: ExecutionContext) -> list[int]:
     """For each command of the line the number of the pattern that covers it; NotCovered if there is one without."""
     if not execution.contains(execution.cwd):
-        raise NotCovered("It would run outside the workspace.")
+        raise NotCovered("Would run outside the workspace.")
     commands = read_line(line)
     covering = _coverage(commands, patterns, execution, execution.beside)
     if execution.beside and any(may_bring_files(command.words) for command in commands):
@@ -116,7 +116,7 @@ def _check_beside(line: str, patterns: Sequence[CommandPattern], execution: Exec
         try:
             _coverage(commands, patterns, execution, (line,))
         except NotCovered as found:
-            raise NotCovered(f"{code(other)} still runs. {found}") from None
+            raise NotCovered(f"{code(other)} is still running. {found}") from None
 
 
 def _pipelines(commands: Sequence[PlainCommand]) -> Iterator[list[PlainCommand]]:
@@ -132,17 +132,17 @@ def _pipelines(commands: Sequence[PlainCommand]) -> Iterator[list[PlainCommand]]
 def _covering(
     command: PlainCommand, patterns: Sequence[CommandPattern], context: CommandContext, *, is_fed: bool
 ) -> int:
-    reason = "no rule is about it"
-    name = shlex.join(command.words[:2])
+    name = code(shlex.join(command.words[:2]))
+    reason = f"no rule allows {name}"
     for number, pattern in enumerate(patterns):
         if not (found := why_not_covered(pattern, command.words, context)):
             _check_inputs(command, context)
             if not (is_fed or command.inputs) or takes_text(command.words, context):
                 return number
-            found = "it may do what it is given to read, and rules are about its words alone"
+            found = f"{name} may run what it reads, which no rule can check"
         if pattern.begins(command.words):
             reason = found
-    raise NotCovered(f"{code(name)} is not covered: {reason}.")
+    raise NotCovered(f"{capitalised(reason)}.")
 
 
 def _check_inputs(command: PlainCommand, context: CommandContext) -> None:
@@ -150,7 +150,7 @@ def _check_inputs(command: PlainCommand, context: CommandContext) -> None:
         # Only the spelling of a word is judged, so `cat < x` is `cat x`.
         reading = CommandPattern(("cat",), open=True)
         if reason := why_not_covered(reading, ("cat", *command.inputs), context):
-            raise NotCovered(f"Its input is not covered: {reason}.")
+            raise NotCovered(f"{capitalised(reason)}.")
 
 
 def _folders_after(command: PlainCommand, folders: list[str]) -> list[str]:
@@ -159,7 +159,7 @@ def _folders_after(command: PlainCommand, folders: list[str]) -> list[str]:
         return folders
     target = command.words[1] if len(command.words) == 2 else "-"
     if len(folders) > 1 or target.startswith("-") or ".." in target.split("/") or command.words[0] != "cd":
-        raise NotCovered("The line changes its folder in a way that is not followed.")
+        raise NotCovered("Changes to a folder that cannot be checked, so it can only be allowed once.")
     return list(dict.fromkeys([*folders, os.path.realpath(os.path.join(folders[0], target))]))
 
 

@@ -82,15 +82,15 @@ def _search(start: str, top: str, common: str, left: list[int], *, deep: bool) -
             with os.scandir(folder) as entries:
                 inside = list(entries)
         except OSError:
-            return f"{code(folder)} cannot be searched for repositories that git would obey"
+            return f"{code(folder)} cannot be searched for nested repositories"
         left[1] -= len(inside)
         if min(left) < 0:
-            return f"{code(top)} is too large to be searched for repositories that git would obey"
+            return f"{code(top)} is too large to be searched for nested repositories"
         git = next((entry for entry in inside if entry.name.casefold() == ".git"), None)
         if git is not None and folder != top:
             target = target_of_git_file(folder, git.path) if git.is_file(follow_symlinks=False) else None
             if target is None or not is_inside(target, common):
-                return f"{code(folder)} is a repository of its own, and git would obey its configuration"
+                return f"{code(folder)} is a repository of its own, whose configuration git would follow"
         if skipped and any(entry.name.casefold() == ".gitignore" for entry in inside):
             skipped &= _not_brought_back(folder)
         waiting += [
@@ -124,7 +124,7 @@ def _ignore_lines(folder: str) -> list[str] | None:
 
 
 def _planted(top: str, git: str, depth: int) -> str | None:
-    unread = f"the index of {code(top)} cannot be searched for submodules"
+    unread = f"the submodules of {code(top)} cannot be listed"
     names = _submodules(git)
     if names is None or not depth:
         return unread
@@ -135,7 +135,7 @@ def _planted(top: str, git: str, depth: int) -> str | None:
             continue  # nothing lies there, or this is no entry
         target = target_of_git_file(path, inner) if os.path.isfile(inner) else None
         if target is None or not is_inside(target, common_directory(git)):
-            return f"{code(path)} is a repository of its own, and git would obey its configuration"
+            return f"{code(path)} is a repository of its own, whose configuration git would follow"
         if reason := _planted(path, target, depth - 1):
             return reason
     return None

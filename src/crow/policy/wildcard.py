@@ -162,14 +162,14 @@ def is_same_anywhere(words: tuple[str, ...]) -> bool:
 def why_not_inert(words: tuple[str, ...], first: int) -> str | None:
     """Why a program that may put the words from `first` on into a shell line is not given them unasked."""
     word = next((word for word in words[max(first, 1) :] if not _INERT.fullmatch(word)), None)
-    return f"{code(word)} could mean something to the shell that runs a script" if word is not None else None
+    return f"{code(word)} has characters that a shell may interpret" if word is not None else None
 
 
 def why_not_plain(words: tuple[str, ...], first: int) -> str | None:
     """Why a program of which nothing is known, a script perhaps, is not given the words from `first` on unasked."""
     word = next((word for word in words[max(first, 1) :] if _SETTING.match(word)), None)
     if word is not None:
-        return f"{code(word)} is an option or a setting, and those of {code(program(words[0]))} are not known"
+        return f"the options of {code(program(words[0]))} are unknown, so `*` does not allow {code(word)}"
     return why_not_inert(words, first)
 
 
@@ -184,23 +184,21 @@ def why_not_listed(words: tuple[str, ...], first: int, folders: Sequence[str] = 
     if name in _with_subcommands():
         at = _subcommand(words)
         if word := next((word for word in words[1:at] if not entry.has_option(word)), None):
-            return (
-                f"{code(word)} stands before the sub-command of {code(name)}, so that only a rule without `*` covers it"
-            )
+            return f"only a rule without `*` can allow {code(word)} before the subcommand of {code(name)}"
         if at == len(words):
             return None
         listed = option_table().get((name, words[at]))
         if (name, words[at]) in EXACT_PHRASES:
-            return f"only a rule without `*` covers {code(f'{name} {words[at]}')}"
+            return f"only a rule without `*` can allow {code(f'{name} {words[at]}')}"
         if at >= first and (listed is None or listed.spelled):
-            return f"the rule does not spell out {code(f'{name} {words[at]}')}"
+            return f"{code(f'{name} *')} does not allow {code(f'{name} {words[at]}')}"
         if listed is None:
             return why_not_plain(words, first)
         start, entry = at + 1, listed
     if entry.shell_words and (reason := why_not_inert(words, first)):
         return reason
     word = _unlisted(entry, words, max(first, start), start, folders)
-    return f"{code(word)} is not among the words of {code(name)} that a `*` stands for" if word is not None else None
+    return f"{code(f'{entry.program} *')} does not allow {code(word)}" if word is not None else None
 
 
 def _unlisted(entry: Covered, words: tuple[str, ...], first: int, start: int, folders: Sequence[str]) -> str | None:
