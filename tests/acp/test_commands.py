@@ -411,10 +411,10 @@ def test_files_that_make_no_command_are_named_once_and_in_help(crow):
     said(crow, "hello again")
     why = {
         "dir.md": "is a directory",
-        "fifo.md": "it is no plain file",
-        "huge.md": "it is larger than 64 kB",
-        "zero.md": "it is no plain file",
-        "empty.md": "it has no text, or no name that can be typed",
+        "fifo.md": "not a regular file",
+        "huge.md": "larger than 64 kB",
+        "zero.md": "not a regular file",
+        "empty.md": "no text, or no name that can be typed",
     }
     expected = [f"Not used: {folder}/{name}: {reason}." for name, reason in why.items()]
     assert sorted(crow.notices) == sorted(expected)  # a file may be seen before the next one is written

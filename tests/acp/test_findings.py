@@ -128,7 +128,7 @@ def test_instructions_that_are_a_link_to_a_secret_or_out_of_the_project_are_not_
     crow.prompt("hello")
     assert "hunter2" not in str(crow.model_requests())
     [notice] = crow.notices
-    assert "AGENTS.md was not read: it leads out of the project or to a secret." in notice
+    assert "AGENTS.md was not read: it points outside the project or to a secret." in notice
 
 
 def test_instructions_are_read_from_the_repository_down_and_again_when_they_change(open_editor):

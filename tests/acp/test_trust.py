@@ -349,7 +349,7 @@ def test_a_pipe_in_crows_home_is_named_and_not_waited_for(open_in_project, name)
     crow.new_session()
     assert crow.prompt("hello") == {"stopReason": "end_turn"}
     (notice,) = crow.notices
-    assert notice.startswith(f"{crow.home / name} cannot be read: it is no plain file.")
+    assert notice.startswith(f"{crow.home / name} cannot be read: not a regular file.")
 
 
 # --- a hostile repository

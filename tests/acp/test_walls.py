@@ -112,7 +112,7 @@ def test_what_cannot_be_seen_in_the_instructions_is_made_visible(open_editor):
     assert PERSIAN in told, "joiners belong to the writing of some languages"
     assert not any(0xE0000 <= ord(character) <= 0xE007F for character in told)
     [notice] = [text for text in crow.notices if "AGENTS.md" in text]
-    assert "holds characters that cannot be seen" in notice
+    assert "contains invisible characters" in notice
 
 
 @as_root

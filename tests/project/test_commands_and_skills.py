@@ -4,8 +4,18 @@ import os
 
 import pytest
 
-from crow.project.commands_and_skills import Skill, prompt_files_in, read_command, read_skill
-from crow.project.folder_files import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PROJECT, OF_USER, WatchedFolder
+from crow.project.folder_files import (
+    LARGEST_FILE,
+    MOST_FILES,
+    MOST_FOLDERS,
+    OF_PROJECT,
+    OF_USER,
+    Skill,
+    WatchedFolder,
+    prompt_files_in,
+    read_command,
+    read_skill,
+)
 from crow.project.trusted_sources import LONGEST_LISTING, skills_listing
 
 
@@ -139,8 +149,8 @@ def test_pipes_huge_files_and_too_many_are_left_out(tmp_path):
     folder.refresh()
     assert len(folder.now.files) == MOST_FILES - 2
     left_out = "\n".join(folder.now.left_out)
-    assert "huge.md: it is larger than 64 kB" in left_out
-    assert "pipe.md: it is no plain file" in left_out
+    assert "huge.md: larger than 64 kB" in left_out
+    assert "pipe.md: not a regular file" in left_out
     assert "all files but 200" in left_out
 
 

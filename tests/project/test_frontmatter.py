@@ -2,7 +2,7 @@
 
 import pytest
 
-from crow.project.commands_and_skills import split_head
+from crow.project.folder_files import split_head
 
 
 @pytest.mark.parametrize(

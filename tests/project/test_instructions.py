@@ -71,7 +71,7 @@ def test_what_is_no_file_is_mentioned_and_claude_md_does_not_replace_it(project,
     (project / "CLAUDE.md").write_text("for another agent")
     (project / "app" / "AGENTS.md").symlink_to("nowhere")
     files = (project / "AGENTS.md", project / "app" / "AGENTS.md", home / "AGENTS.md")
-    why = "it is no file, or a link that leads to none"
+    why = "not a regular file, or a broken link"
     assert remarks(project / "app", home) == [f"{path} was not read: {why}." for path in files]
     assert told(project / "app", home) == []
 
@@ -80,4 +80,4 @@ def test_that_a_large_file_is_cut_is_said(project, home):
     (project / "AGENTS.md").write_text("x" * (64 * 1024 + 1))
     (home / "AGENTS.md").write_text("x" * 64 * 1024)
     (said,) = remarks(project, home)
-    assert said == f"{project / 'AGENTS.md'} is larger than 64 kB: the model gets no more than that of it."
+    assert said == f"{project / 'AGENTS.md'} is larger than 64 kB: the model gets only the first 64 kB."

@@ -167,7 +167,7 @@ def test_everything_is_shown_and_nothing_can_hide(tmp_path):
         "/ship: Deploy⟨U+2066⟩ it.",
         "pdf: PDFs",
         "providers",
-        "linked.md: it is a symbolic link",
+        "linked.md: symbolic link",
         "Use ⟨U+001B⟩[8mlatex.",
         "x" * 60_000 + "\nThe very end.",
     ]:
@@ -182,8 +182,8 @@ def test_what_is_too_much_to_show_is_not_used_and_named(tmp_path):
     assert [command.name for command in offer.prompt_files.commands] == ["c0", "c1", "c2", "c3"]
     text = "\n".join(block.text for block in trust_display(offer))
     assert all(str(number) * 60_000 in text for number in range(4))
-    assert "Left out, and not used:" in text
-    assert "c5.md: with it there would be more than 256 kB in all" in text
+    assert "Skipped:" in text
+    assert "c5.md: all files together would be larger than 256 kB" in text
 
 
 def test_a_mistake_in_a_config_does_not_drop_the_rules_that_tighten(tmp_path):
@@ -195,7 +195,7 @@ def test_a_mistake_in_a_config_does_not_drop_the_rules_that_tighten(tmp_path):
     assert [(rule.command, rule.decision) for rule in offer.config.rules] == [("rm *", "deny"), ("mv *", "ask")]
     (problem,) = offer.problems
     assert "colour" in problem
-    assert "only its rules that refuse or ask count (2 of them)" in problem
+    assert "Of its rules, only the 2 that refuse or ask count" in problem
 
 
 # --- what is remembered

@@ -22,7 +22,7 @@ class Told:
     def refresh(self):
         self.told.clear()
         changed = self.folder.refresh()
-        while self.watch.follow(self.folder.watch_list()):
+        while self.watch.follow([self.folder.watch_list()]):
             changed = self.folder.refresh() or changed
         return changed
 

@@ -18,8 +18,8 @@ from crow.paths import shown
 from crow.visible import one_line
 
 CONFIG_NAME = "config.toml"
-NO_FILE = "it is no plain file"
-"""Of what cannot be read or written like one: a pipe, a device."""
+NO_FILE = "not a regular file"
+"""Said of a pipe or a device, which cannot be read or written like a file."""
 
 
 FRESH = 60

@@ -1,21 +1,24 @@
-"""What a project would start or load (MCP servers, commands, skills, settings): reads it, and lays all of it out for
-the question of trust. Nothing of it has an effect before it is trusted.
+"""What a project would start or load (MCP servers, commands, skills, settings), laid out for the question of trust.
 
-The person is shown all of it before they are asked to trust it, and nothing of it is hidden.
+Nothing of it has an effect before it is trusted, and the person is shown all of it before they are asked. Its config
+can ask for more caution than the user's, never for less: how a provider is reached, and whose key goes there, is the
+user's alone to say.
 """
 
+import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
+from typing import Any, cast
 
 import msgspec
 
-from crow.config.settings import McpServerSettings, PermissionRule
+from crow.config.load import parse_settings
+from crow.config.settings import Amount, Limits, McpServerSettings, Mode, PermissionRule, amounts_of
+from crow.config.toml import parse_toml
 from crow.errors import ConfigError
 from crow.paths import shown
-from crow.project.commands_and_skills import PromptFiles, prompt_files_in
-from crow.project.folder_files import OF_PROJECT, Snapshot
-from crow.project.project_config import ProjectConfig, read_project_config, tightening_rules
+from crow.project.folder_files import OF_PROJECT, PromptFiles, Snapshot, prompt_files_in
 from crow.results import TextBlock
 from crow.visible import every_line, one_line, warning
 
@@ -23,6 +26,83 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]{0,500}))?\}")
 
 LONGEST_LINE = 64 * 1024
 """The end of a line is where it hurts: none is cut, as no file is larger than this."""
+
+
+CAUTION: tuple[Mode, ...] = ("plan", "ask", "edit", "auto")
+"""The modes, the most careful first."""
+
+USERS_ALONE = (
+    *("providers", "web", "terminal.use_client"),
+    *("limits.retry_wait", "limits.stream_idle", "limits.first_token"),
+)
+
+
+class ProjectConfig(msgspec.Struct, frozen=True):
+    """The settings of `.crow/config.toml` that may count. None or empty: the file does not set it."""
+
+    rules: tuple[PermissionRule, ...] = ()
+    mode: Mode | None = None
+    model: str = ""
+    limits: dict[str, float] = {}
+    budgets: dict[str, tuple[Amount, ...]] = {}
+    terminal_timeout: float | None = None
+    servers: dict[str, McpServerSettings] = {}
+    passed_over: tuple[str, ...] = ()
+    """Keys that are the user's alone to set."""
+
+    def lowered(self, limits: Limits) -> Limits:
+        """The user's limits, each lowered where the project wants less."""
+        lower = {name: min(value, getattr(limits, name)) for name, value in self.limits.items()}
+        return msgspec.structs.replace(limits, **lower)
+
+
+def read_project_config(content: bytes, path: str) -> ProjectConfig:
+    """Reads the file. ConfigError names the file and the key that is wrong."""
+    try:
+        text = content.decode("utf-8-sig")
+        table = parse_toml(text, shown(path))
+        settings = parse_settings(text, shown(path))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{shown(path)}: expected UTF-8 text, found a byte that is none.") from None
+    except ValueError as error:  # a number with more digits than can be read
+        raise ConfigError(f"{shown(path)}: {error}.") from None
+    given = [*table, *(f"{name}.{key}" for name in ("terminal", "limits") for key in _keys(table, name))]
+    return ProjectConfig(
+        rules=tuple(settings.permission.rules),
+        mode=settings.mode if "mode" in table else None,
+        model=settings.model,
+        limits={
+            name: getattr(settings.limits, name)
+            for name in _keys(table, "limits")
+            if f"limits.{name}" not in USERS_ALONE
+        },
+        budgets=amounts_of(settings.budget),
+        terminal_timeout=settings.terminal.timeout if "terminal.timeout" in given else None,
+        servers=settings.mcp_servers,
+        passed_over=tuple(key for key in given if key in USERS_ALONE),
+    )
+
+
+def tightening_rules(content: bytes) -> tuple[PermissionRule, ...]:
+    """The rules that refuse or ask, and can be read, of a file with a mistake in it: a mistake must not loosen."""
+    rules: list[PermissionRule] = []
+    try:
+        table: Any = parse_toml(content.decode("utf-8-sig"), "")
+        for rule in table["permission"]["rules"]:
+            with contextlib.suppress(msgspec.ValidationError):
+                rules.append(msgspec.convert(rule, PermissionRule))
+    except (UnicodeDecodeError, ValueError, ConfigError, LookupError, TypeError):
+        pass
+    return tuple(rule for rule in rules if rule.decision != "allow")
+
+
+def _keys(table: dict[str, object], name: str) -> list[str]:
+    """The keys of a table within the table, which was found to be right."""
+    return list(cast("dict[str, object]", table.get(name, {})))
+
+
+def is_looser(mode: Mode, than: Mode) -> bool:
+    return CAUTION.index(mode) > CAUTION.index(than)
 
 
 class ProjectOffer(msgspec.Struct, frozen=True):
@@ -40,7 +120,7 @@ class ProjectOffer(msgspec.Struct, frozen=True):
     texts: dict[str, str] = {}
     """The texts of commands and skills, by path."""
     left_out: tuple[str, ...] = ()
-    """The files that are not used, each with the reason."""
+    """The files that are skipped, each with the reason."""
     programs: tuple[str, ...] = ()
     """Files that the commands of its servers name; their content is in the digest, and not shown."""
 
@@ -49,8 +129,16 @@ def read_offer(snapshot: Snapshot) -> ProjectOffer:
     if not snapshot.files:
         return ProjectOffer(snapshot.base, "")
     problems: list[str] = []
-    config = _read_config(snapshot, problems)
-    shared = _shared_servers(snapshot, problems)
+    config = ProjectConfig()
+    config_file, servers_file = (snapshot.files.get(path, b"").strip() for path in OF_PROJECT.single)
+    if config_file:
+        try:
+            config = read_project_config(config_file, f"{snapshot.base}/{OF_PROJECT.single[0]}")
+        except ConfigError as error:
+            config = ProjectConfig(rules=tightening_rules(config_file))
+            count = f" Of its rules, only the {len(config.rules)} that refuse or ask count." if config.rules else ""
+            problems.append(f"{error}{count}")
+    shared = servers_in(servers_file, f"{snapshot.base}/{OF_PROJECT.single[1]}", problems) if servers_file else {}
     prompt_files = prompt_files_in(snapshot, OF_PROJECT)
     return ProjectOffer(
         root=snapshot.base,
@@ -60,38 +148,13 @@ def read_offer(snapshot: Snapshot) -> ProjectOffer:
         servers={**shared, **config.servers},
         with_variables=frozenset(shared.keys() - config.servers.keys()),
         problems=tuple(problems),
-        texts=_shown_texts(snapshot),
+        texts={
+            path: content.decode("utf-8", "replace")
+            for path, content in snapshot.files.items()
+            if path not in OF_PROJECT.single
+        },
         left_out=prompt_files.unused,
     )
-
-
-def _read_config(snapshot: Snapshot, problems: list[str]) -> ProjectConfig:
-    content, path = _single(snapshot, OF_PROJECT.single[0])
-    try:
-        return read_project_config(content, path) if content else ProjectConfig()
-    except ConfigError as error:
-        rules = tightening_rules(content)
-        count = f" Of this file only its rules that refuse or ask count ({len(rules)} of them)." if rules else ""
-        problems.append(f"{error}{count}")
-        return ProjectConfig(rules=rules)
-
-
-def _shared_servers(snapshot: Snapshot, problems: list[str]) -> dict[str, McpServerSettings]:
-    content, path = _single(snapshot, OF_PROJECT.single[1])
-    return servers_in(content, path, problems) if content else {}
-
-
-def _single(snapshot: Snapshot, path: str) -> tuple[bytes, str]:
-    return snapshot.files.get(path, b"").strip(), f"{snapshot.base}/{path}"
-
-
-def _shown_texts(snapshot: Snapshot) -> dict[str, str]:
-    folders: Sequence[str] = (OF_PROJECT.commands, OF_PROJECT.skills)
-    return {
-        path: content.decode("utf-8", "replace")
-        for path, content in snapshot.files.items()
-        if path.startswith(tuple(f"{folder}/" for folder in folders))
-    }
 
 
 class _Servers(msgspec.Struct, frozen=True):
@@ -110,7 +173,7 @@ def servers_in(content: bytes, path: str, problems: list[str]) -> dict[str, McpS
         try:
             servers[name] = _server(fields)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            problems.append(f"{shown(path)}, server {name!r}: {str(error).rstrip('.')}. It is not used.")
+            problems.append(f"{shown(path)}, server {name!r}: {str(error).rstrip('.')}. It is ignored.")
     return servers
 
 
@@ -171,28 +234,21 @@ def trust_display(offer: ProjectOffer) -> tuple[TextBlock, ...]:
 
 
 def _overview(offer: ProjectOffer) -> Iterator[str]:
-    yield from _section("MCP servers that it would start or ask:", _servers(offer))
-    yield from _section("Files that these run, not shown here (you are asked again if one changes):", offer.programs)
-    yield from _section("Rules:", map(_rule, offer.config.rules))
-    yield from _section("Settings:", _settings(offer))
-    yield from _section("Commands:", (f"/{known.name}: {known.description}" for known in offer.prompt_files.commands))
-    yield from _section("Skills:", (f"{known.name}: {known.description}" for known in offer.prompt_files.skills))
-    yield from _section("Not used, as these are yours alone to set:", offer.config.passed_over)
-    yield from _section("Not used, as something is wrong with it:", offer.problems)
-    yield from _section("Left out, and not used:", offer.left_out)
-
-
-def _section(title: str, lines: "Iterator[str] | map[str] | tuple[str, ...]") -> Iterator[str]:
-    shown_lines = [f"  {one_line(line, LONGEST_LINE)}" for line in lines]
-    if shown_lines:
-        yield ""
-        yield title
-        yield from shown_lines
-
-
-def _servers(offer: ProjectOffer) -> Iterator[str]:
-    for name, server in offer.servers.items():
-        yield f"{name}: {shown_server(server)}"
+    servers = (f"{name}: {shown_server(server)}" for name, server in offer.servers.items())
+    sections: tuple[tuple[str, Iterable[str]], ...] = (
+        ("MCP servers that it would start or connect to:", servers),
+        ("Files that these servers run, not shown here (you are asked again when one changes):", offer.programs),
+        ("Rules:", map(_rule, offer.config.rules)),
+        ("Settings:", _settings(offer)),
+        ("Commands:", (f"/{known.name}: {known.description}" for known in offer.prompt_files.commands)),
+        ("Skills:", (f"{known.name}: {known.description}" for known in offer.prompt_files.skills)),
+        ("Ignored, because only you can set these:", offer.config.passed_over),
+        ("Ignored, because of an error:", offer.problems),
+        ("Skipped:", offer.left_out),
+    )
+    for title, lines in sections:
+        if shown_lines := [f"  {one_line(line, LONGEST_LINE)}" for line in lines]:
+            yield from ("", title, *shown_lines)
 
 
 def _rule(rule: PermissionRule) -> str:
@@ -204,16 +260,15 @@ def _rule(rule: PermissionRule) -> str:
 def _settings(offer: ProjectOffer) -> Iterator[str]:
     config = offer.config
     if config.mode:
-        yield f"mode = {config.mode} (only if yours is not more careful)"
+        yield f"mode = {config.mode} (only if yours is not stricter)"
     if config.model:
         yield f"model = {config.model} (only if you have it set up)"
-    for name, value in config.limits.items():
-        yield f"limits.{name} = {value:g} (only if yours is not lower)"
-    for scope, amounts in config.budgets.items():
-        for amount in amounts:
-            yield f"budget.{scope} = {amount} (only if yours is not lower)"
+    lowered = {f"limits.{name}": f"{value:g}" for name, value in config.limits.items()}
+    lowered |= {f"budget.{scope}": str(amount) for scope, amounts in config.budgets.items() for amount in amounts}
     if config.terminal_timeout is not None:
-        yield f"terminal.timeout = {config.terminal_timeout:g} (only if yours is not lower)"
+        lowered["terminal.timeout"] = f"{config.terminal_timeout:g}"
+    for name, value in lowered.items():
+        yield f"{name} = {value} (only if yours is not lower)"
 
 
 def _text_blocks(offer: ProjectOffer) -> Iterator[TextBlock]:

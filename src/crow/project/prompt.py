@@ -28,7 +28,7 @@ from crow.visible import hidden_characters, made_visible
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """In each folder the first that is there counts."""
 LARGEST = 64 * 1024
-NO_FILE = "it is no file, or a link that leads to none"
+NOT_A_FILE = "not a regular file, or a broken link"
 
 HABITS = """\
 You are Crow, a coding agent in the user's editor. You work in their folder with the tools you are given.
@@ -69,12 +69,12 @@ def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) ->
             target = os.path.realpath(path)
             if is_secret(target) or not is_inside(target, os.path.realpath(folders[0])):
                 if os.path.lexists(path):
-                    refused[path] = "it leads out of the project or to a secret"
+                    refused[path] = "it points outside the project or to a secret"
             elif os.path.lexists(path) and not os.path.isfile(target):
-                refused[path] = NO_FILE
+                refused[path] = NOT_A_FILE
             elif os.path.isfile(target):
                 if folder != root and _is_strangers(target, root):
-                    refused[path] = "it lies above the workspace and belongs to another user"
+                    refused[path] = "it is above the workspace and belongs to another user"
                 else:
                     found[target] = None
     return list(found), refused
@@ -119,12 +119,12 @@ class Instructions:
         found, refused = self._files()
         not_read = [f"{shown(path)} was not read: {reason}." for path, reason in refused.items()]
         not_read += [
-            f"{shown(path)} is larger than {LARGEST // 1024} kB: the model gets no more than that of it."
+            f"{shown(path)} is larger than {LARGEST // 1024} kB: the model gets only the first {LARGEST // 1024} kB."
             for path in found
             if _state(path)[2] > LARGEST
         ]
         return not_read + [
-            f"{shown(path)} holds characters that cannot be seen. The model gets them made visible, like ⟨U+E0041⟩."
+            f"{shown(path)} contains invisible characters. The model sees them as ⟨U+E0041⟩."
             for path in found
             if _hides_something(path)
         ]
@@ -148,7 +148,7 @@ class Instructions:
         found, refused = instruction_files(self._roots, self._is_secret)
         own = os.path.realpath(self._own)  # a link of the person's, such as into a folder that is kept with git
         if os.path.lexists(self._own) and not os.path.isfile(own):
-            refused[self._own] = NO_FILE
+            refused[self._own] = NOT_A_FILE
         return ([own, *found] if os.path.isfile(own) and own not in found else found), refused
 
 

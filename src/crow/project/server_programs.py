@@ -6,10 +6,13 @@ Python, or in a folder that a word names. Files that are not there yet count: th
 is not looked for, nor what `npm run x` runs.
 """
 
+import functools
 import os
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Literal
 
 from crow.config.settings import McpServerSettings
 from crow.paths import LONGEST, is_inside
@@ -27,36 +30,19 @@ _SIGN = re.compile(r"[=:@]")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_SCRIPTS = _names(
-    """
-    py pyw pyz pyc js mjs cjs jsx ts mts cts tsx sh bash zsh ksh fish nu rb pl pm php phar lua r jl go rs java jar war
-    class kt kts scala sc clj cljs ex exs erl hs ml swift cs csx fsx vb dll exe wasm ps1 psm1 bat cmd so dylib node nim
-    d groovy gradle tcl awk sed elf bin run appimage raku cr dart zig v
-    """
-)
-"""Endings of names; what else a command names, such as a database or a log, may change with every run."""
-_RUN_BY_NAME = _names(
-    """
-    package.json pyproject.toml deno.json deno.jsonc cargo.toml go.mod makefile justfile dockerfile compose.yml
-    compose.yaml docker-compose.yml docker-compose.yaml
-    """
-)
-_BEGINNINGS = _names(
-    """
-    __main__.py index.js index.mjs index.ts main.py main.js main.mjs main.ts main.go server.py server.js server.mjs
-    server.ts
-    """
-)
-"""What runs if a folder is named."""
+@functools.cache
+def _names(kind: Literal["scripts", "run_by_name", "beginnings"]) -> frozenset[str]:
+    with open(os.path.join(os.path.dirname(__file__), "program_names.toml"), "rb") as file:
+        return frozenset(tomllib.load(file)[kind].split())
 
 
 def program_files(server: McpServerSettings, root: str) -> list[str]:
     """The files below a resolved root, by their absolute paths, links as they are. Looks at the disk."""
-    words = [_filled(word) for word in (server.command, *server.args, *server.env.values()) if word]
+    words = [
+        VARIABLE.sub(lambda found: os.environ.get(found[1], "") or found[2] or "", word)
+        for word in (server.command, *server.args, *server.env.values())
+        if word
+    ]
     pieces = [word for word in words if len(word) <= LONGEST]
     pieces += [piece for word in words for piece in _pieces_of(word[: 8 * LONGEST])]
     folders = [root]
@@ -77,10 +63,6 @@ def _pieces_of(word: str) -> Iterator[str]:
             yield piece[2:]
 
 
-def _filled(word: str) -> str:
-    return VARIABLE.sub(lambda found: os.environ.get(found[1], "") or found[2] or "", word)
-
-
 def _below(piece: str, folder: str, root: str) -> str:
     """Where a piece leads to, if that is below the root; as it is written, but without `..`."""
     if "\0" in piece or not piece:
@@ -94,30 +76,28 @@ def _below(piece: str, folder: str, root: str) -> str:
 
 def _found(pieces: Iterable[str], folders: Sequence[str], root: str, command: str) -> Iterator[str]:
     for folder in folders[1:]:
-        yield from (path for name in _BEGINNINGS if os.path.isfile(path := f"{folder}/{name}"))
+        yield from (path for name in _names("beginnings") if os.path.isfile(path := f"{folder}/{name}"))
     for piece in pieces:
+        is_command = piece == command
         paths = [path for folder in folders if (path := _below(piece, folder, root)) and path != root]
         there = [path for path in paths if os.path.lexists(path)]
-        yield from (path for path in there if _is_program(path, by_path=piece == command))
-        if not there and _looks_like_script(piece, is_command=piece == command):
+        yield from (path for path in there if _is_program(path, is_command=is_command))
+        is_word = _PIECES.fullmatch(piece) is not None and not piece.startswith("-")
+        may_be_made = "/" in piece if is_command else is_word and _ending(piece.casefold()) in _names("scripts")
+        if not there and may_be_made:
             yield from paths[:1]
         if _MODULE.fullmatch(piece):
             for folder in (*folders, f"{root}/src"):
                 yield from _module_files(f"{folder}/{piece.replace('.', '/')}")
 
 
-def _is_program(path: str, *, by_path: bool) -> bool:
+def _is_program(path: str, *, is_command: bool) -> bool:
     name = os.path.basename(path).casefold()
     if os.path.isdir(path):
         return False
-    return by_path or _ending(name) in (*_SCRIPTS, "") or name in _RUN_BY_NAME or os.access(path, os.X_OK)
-
-
-def _looks_like_script(piece: str, *, is_command: bool) -> bool:
-    """For what is not there yet."""
-    if is_command:
-        return "/" in piece
-    return _PIECES.fullmatch(piece) is not None and not piece.startswith("-") and _ending(piece.casefold()) in _SCRIPTS
+    if is_command or name in _names("run_by_name") or os.access(path, os.X_OK):
+        return True
+    return (ending := _ending(name)) == "" or ending in _names("scripts")
 
 
 def _ending(name: str) -> str:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -17,11 +17,18 @@ from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.paths import shown
-from crow.project.commands_and_skills import PromptFiles, Skill, prompt_files_in
-from crow.project.folder_files import LOOK_PATIENCE, OF_PROJECT, OF_USER, WatchedFolder
+from crow.project.folder_files import (
+    LOOK_PATIENCE,
+    OF_PROJECT,
+    OF_USER,
+    PromptFiles,
+    Skill,
+    WatchedFolder,
+    prompt_files_in,
+)
 from crow.project.needs_trust import ProjectOffer, read_offer
 from crow.project.server_programs import WatchedPrograms
-from crow.project.watching import Names, Watch, WatchList
+from crow.project.watching import Watch
 
 LONGEST_LISTING = 4000
 """Characters of the system prompt that the list of skills may take."""
@@ -59,14 +66,13 @@ class _Project:
         return msgspec.structs.replace(read, digest=f"{read.digest} {programs.digest}", programs=programs.names)
 
 
-class _Found(NamedTuple):
-    """What has changed: files of the user's, and what projects offer now, with whether it is trusted."""
-
-    user: PromptFiles | None
-    projects: list[tuple[_Project, ProjectOffer, bool]]
+_Changes = tuple[PromptFiles | None, list[tuple[_Project, ProjectOffer, bool]]]
+"""The user's files, if one has changed; and what changed projects offer now, with whether it is trusted."""
 
 
 class Sources:
+    """What the user's own folder and the projects of a session bring."""
+
     def __init__(self, home: str, roots: Sequence[str]) -> None:
         self.warning = ""
         """What is wrong with the file of trusted projects; empty if all is well."""
@@ -78,7 +84,8 @@ class Sources:
         self._user = WatchedFolder(home, OF_USER)
         self._user_files = PromptFiles()
         self._trust = TrustFile(home)
-        self._projects = [_Project(root) for root in roots if not _is_home(root, home)]
+        users_own = os.path.realpath(home)  # a folder whose `.crow` this is, is no project
+        self._projects = [_Project(root) for root in roots if os.path.realpath(f"{root}/.crow") != users_own]
         self.refresh()
 
     def refresh(self) -> None:
@@ -116,24 +123,25 @@ class Sources:
         if self._watch is not None:
             self._watch.close()
 
-    def _find(self) -> "_Found":
+    def _find(self) -> _Changes:
         everything = [self._user, *self._projects]
         places = [self._user, *(place for project in self._projects for place in (project.watched, project.programs))]
         fresh = {source for source in everything if source.refresh()}
         for _ in range(MOST_ROUNDS):
-            if self._watch is None or not self._watch.follow(_watch_list(places)):
+            if self._watch is None or not self._watch.follow([place.watch_list() for place in places]):
                 break
             fresh |= {source for source in everything if source.refresh()}
         user = prompt_files_in(self._user.now, OF_USER) if self._user in fresh else None
         changed = [project for project in self._projects if project in fresh]
         offers = [project.found() for project in changed]
         trusted = [self._is_trusted(project, offer) for project, offer in zip(changed, offers, strict=True)]
-        return _Found(user, list(zip(changed, offers, trusted, strict=True)))
+        return user, list(zip(changed, offers, trusted, strict=True))
 
-    def _take(self, found: "_Found") -> None:
-        if found.user is not None:
-            self._user_files = found.user
-        for project, offer, trusted in found.projects:
+    def _take(self, found: _Changes) -> None:
+        user, projects = found
+        if user is not None:
+            self._user_files = user
+        for project, offer, trusted in projects:
             project.offer = offer
             if project.standing != "rejected":  # which lasts as long as the session
                 project.standing = "trusted" if trusted else "waiting"
@@ -159,8 +167,7 @@ class Sources:
 
     def waiting(self) -> list[ProjectOffer]:
         """The offers that the person has yet to be asked about."""
-        waiting = [project.offer for project in self._projects if project.standing == "waiting"]
-        return [offer for offer in waiting if offer.digest]
+        return [project.offer for project in self._projects if project.standing == "waiting" and project.offer.digest]
 
     async def accept(self, offer: ProjectOffer, *, remember: bool) -> str:
         """Trusts what was shown, and nothing that has changed since. Gives a warning if it could not be remembered."""
@@ -192,16 +199,6 @@ class Sources:
             return False
 
 
-def _watch_list(everything: Sequence[WatchedFolder | WatchedPrograms]) -> WatchList:
-    """All paths to watch. A path that two folders have is watched for whatever counts for either."""
-    places: dict[str, Names] = {}
-    for watched in everything:
-        for place, names in watched.watch_list().items():
-            before = places.get(place, frozenset[str]())
-            places[place] = None if before is None or names is None else before | names
-    return places
-
-
 def skills_listing(skills: Sequence[Skill]) -> str:
     """The list of skills for the system prompt; empty if there are none."""
     if not skills:
@@ -218,11 +215,6 @@ def skills_listing(skills: Sequence[Skill]) -> str:
 def skills_folder(home: str) -> str:
     """Where the user's own skills are, links resolved."""
     return os.path.realpath(os.path.join(home, OF_USER.skills))
-
-
-def _is_home(root: str, home: str) -> bool:
-    """Whether the folder's `.crow` is Crow's own home: that is the user's, and no project."""
-    return os.path.realpath(os.path.join(root, ".crow")) == os.path.realpath(home)
 
 
 class _Trusted(Versioned, frozen=True):

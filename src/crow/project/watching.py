@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import TypeVar
 
 from crow.disk import network_file_system
 from crow.threads import start_thread
@@ -28,6 +29,7 @@ Names = frozenset[str] | None
 """The names in a folder that matter; None for all of them."""
 WatchList = Mapping[str, Names]
 """Folders and files to be watched, by path."""
+PlaceT = TypeVar("PlaceT", str, int)
 
 
 class Watch:
@@ -41,11 +43,12 @@ class Watch:
         """The kernel's numbers of the paths."""
         self._latest: object = None
 
-    def follow(self, places: WatchList) -> bool:
+    def follow(self, lists: Iterable[WatchList]) -> bool:
         """Watches these places and no others; a missing one by its nearest parent. A file system may hang in it.
 
         True if some were not watched before: nobody was told of what has changed in them by now.
         """
+        places = _joined(entry for places in lists for entry in places.items())
         with _lock:
             self._latest = this = object()
         kernel = _kernel()
@@ -53,16 +56,20 @@ class Watch:
             return False
         while True:
             removals = kernel.removals
-            found, is_complete = _added(kernel, places)
+            nearest = [_nearest(kernel, place, names) for place, names in places.items()]
+            found = _joined(entry for entry in nearest if entry[0] >= 0)
             with _lock:
                 if self._latest is not this:  # another one has come, or the end, while a file system hung
                     return False
                 if kernel.removals == removals:  # else what was found may have been removed meanwhile
                     is_new = kernel.replace(self, found)
                     break
+        is_complete = all(number >= 0 for number, _ in nearest)
+        outermost = (place for place in places if os.path.dirname(place) not in places)
         if is_new:
-            is_complete = is_complete and not any(map(network_file_system, _outermost(places)))
-        self.is_complete = is_complete if is_new else is_complete and self.is_complete
+            self.is_complete = is_complete and not any(map(network_file_system, outermost))
+        else:
+            self.is_complete = is_complete and self.is_complete
         return is_new
 
     def close(self) -> None:
@@ -70,19 +77,6 @@ class Watch:
             self._latest = None
             if _shared is not None:
                 _shared.replace(self, {})
-
-
-def _added(kernel: "_Inotify", places: WatchList) -> tuple[dict[int, Names], bool]:
-    found: dict[int, Names] = {}
-    is_complete = True
-    for place, names in places.items():
-        number, names_there = _nearest(kernel, place, names)
-        if number < 0:
-            is_complete = False
-        else:
-            before = found.get(number, frozenset[str]())
-            found[number] = None if before is None or names_there is None else before | names_there
-    return found, is_complete
 
 
 def _nearest(kernel: "_Inotify", place: str, names: Names) -> tuple[int, Names]:
@@ -94,8 +88,13 @@ def _nearest(kernel: "_Inotify", place: str, names: Names) -> tuple[int, Names]:
     return number, names
 
 
-def _outermost(places: WatchList) -> Iterable[str]:
-    return (place for place in places if os.path.dirname(place) not in places)
+def _joined(entries: Iterable[tuple[PlaceT, Names]]) -> dict[PlaceT, Names]:
+    """A place that comes twice is watched for whatever counts for either."""
+    joined: dict[PlaceT, Names] = {}
+    for place, names in entries:
+        before = joined.get(place, frozenset[str]())
+        joined[place] = None if before is None or names is None else before | names
+    return joined
 
 
 # --- the kernel's side

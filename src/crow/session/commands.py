@@ -16,7 +16,7 @@ import msgspec
 from crow.errors import FileSystemSilent
 from crow.events import CommandInfo, CommandsChanged, Journal, Notice, Sent, SentText, TurnIds
 from crow.paths import shown
-from crow.project.commands_and_skills import CustomCommand, PromptFiles, Skill
+from crow.project.folder_files import CustomCommand, PromptFiles, Skill
 from crow.project.trusted_sources import Sources
 from crow.session.trust import ProjectTrust
 from crow.timeouts import timeout

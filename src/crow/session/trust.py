@@ -15,8 +15,7 @@ from crow.errors import ConfigError, FileSystemSilent, OptionUnknown
 from crow.events import Journal, Notice, TurnIds
 from crow.paths import shown
 from crow.policy.rule_policy import RulePolicy
-from crow.project.needs_trust import ProjectOffer, VariablesMissing, expand_variables, trust_display
-from crow.project.project_config import is_looser
+from crow.project.needs_trust import ProjectOffer, VariablesMissing, expand_variables, is_looser, trust_display
 from crow.project.trusted_sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.options import Options
