@@ -11,7 +11,7 @@ import pytest
 
 from crow.cli.render_prose import is_table
 from crow.messages import ToolSpec
-from crow.model.error_bodies import _words
+from crow.model.provider_errors import _words
 from crow.model.text_call_syntaxes import parse
 from crow.tools.editing.interpretations import inside_fence, other_interpretations
 from crow.tools.editing.omissions import left_out
@@ -32,7 +32,7 @@ NOT_LINEAR = {
     "policy/nested_commands.py:_SED_RUNS_TEXT": "the same",
     "search/search_matches.py:_COUNT": "reads what ripgrep counts, which has a null in each line",
     "project/needs_trust.py:VARIABLE": "reads at most 500 characters behind each place",
-    "facts:FAMILIES": "reads at most 200 characters of a name",
+    "facts:families": "reads at most 200 characters of a name",
     "config/toml.py:sub": "reads what Python says of a wrong file, in one line",
 }
 """Those that need not be, and why."""

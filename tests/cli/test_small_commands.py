@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crow.model.base import ModelInfo
-from crow.model.stored_facts import Windows
+from crow.model.facts import Windows
 from tests.config.support import CROW, ModelServer, Terminal, crow, environment, write_config
 from tests.support.patience import DEADLINE
 

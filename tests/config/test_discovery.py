@@ -165,6 +165,9 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 ANSWERS = {
     "content-length": OK + b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY),
+    "chunked": OK
+    + b"Transfer-Encoding: chunked\r\n\r\n%x;note=1\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n"
+    % (10, BODY[:10], len(BODY) - 10, BODY[10:]),
     "until the end": b"HTTP/1.0 200 OK\r\n\r\n" + BODY,
 }
 

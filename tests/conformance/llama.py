@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from crow.errors import ContextOverflow
-from crow.model.error_bodies import in_stream, read
+from crow.model.provider_errors import in_stream, read
 from tests.conformance.clients import Judgement
 from tests.support.editor import EVERYTHING, Editor
 

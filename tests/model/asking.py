@@ -10,7 +10,7 @@ from crow.errors import ModelError
 from crow.messages import Message, Text, ToolSpec, UserMessage
 from crow.model import catalog
 from crow.model.base import CallBegan, CallGrew, Model, ModelEvent, ModelRequest, Said, Thinking
-from crow.model.retries import RetryingModel
+from tests.support.models import session_model
 
 T = TypeVar("T")
 
@@ -79,8 +79,7 @@ def ask_with_retries(name: str, providers: dict[str, ProviderSettings], limits: 
         waits.append(seconds)
 
     model = catalog.create(name, providers, limits, {})
-    assert isinstance(model, RetryingModel)
-    outcome = ask(RetryingModel(model.model, limits, sleep=pretend, chance=lambda: 1.0))
+    outcome = ask(session_model(model, limits, sleep=pretend, chance=lambda: 1.0))
     outcome.waits = waits
     return outcome
 

@@ -68,7 +68,7 @@ def test_addresses(kind: Any, written: str, path: str, sent: str, otherwise: str
 
 def talk(settings: ProviderSettings, environ: dict[str, str] | None = None, times: int = 1) -> list[Outcome]:
     model: Any = catalog.create("house/m", {"house": settings}, Limits(), environ or {})
-    return run(ask_all(model.model, *[ModelRequest("", HELLO)] * times))
+    return run(ask_all(model, *[ModelRequest("", HELLO)] * times))
 
 
 @pytest.mark.parametrize("there", ["/v1/chat/completions", "/chat/completions"])

@@ -10,7 +10,7 @@ from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, 
 from crow.model import catalog
 from crow.model.base import Done, ModelInfo, ModelRequest, Said, Thinking, ThinkingSealed, Usage
 from crow.model.scripted import Call, Think
-from crow.model.wires.anthropic_request import encode
+from crow.model.wires.anthropic import encode
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal
@@ -27,7 +27,7 @@ def model_of(provider: Provider, name: str = "claude-sonnet-4-5", **settings: An
 def ask_for(*events: dict[str, Any]) -> Outcome:
     with Provider() as provider:
         provider.anthropic.send(*(event(data, data["type"]) for data in events))
-        return ask(model_of(provider).model)
+        return ask(model_of(provider))
 
 
 def test_text_thought_call_and_usage() -> None:

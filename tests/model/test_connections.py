@@ -10,7 +10,7 @@ import pytest
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelError
-from crow.model import catalog, connections, http, streaming
+from crow.model import catalog, connections, http
 from crow.model.base import ModelRequest, Said
 from tests.model.asking import HELLO, run
 from tests.support.provider import Provider
@@ -133,8 +133,8 @@ def test_many_streams_are_read_with_pauses_and_lose_nothing(monkeypatch):
         await plain(0)
 
     async def talk(few: int) -> tuple[str, float]:
-        monkeypatch.setattr(streaming, "FEW_STREAMS", few)
-        monkeypatch.setattr(streaming.asyncio, "sleep", counted)
+        monkeypatch.setattr(connections, "FEW_STREAMS", few)
+        monkeypatch.setattr(connections.asyncio, "sleep", counted)
         waits.clear()
         with Provider() as provider:
             provider.openai.answer(*[f"{number} " for number in range(500)])

@@ -20,7 +20,7 @@ from crow.messages import (
 )
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.error_kinds import from_status
+from crow.model.provider_errors import from_status
 from crow.model.wires.chat import REFUSALS
 from crow.model.wires.chat_request import NO_SIGNATURE, encode
 from crow.model.wires.dialects import dialect_of

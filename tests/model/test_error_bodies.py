@@ -14,15 +14,15 @@ from crow.errors import (
     ModelRejected,
     ModelUnavailable,
 )
-from crow.model import error_bodies
-from crow.model.error_kinds import from_status
+from crow.model import provider_errors
 from crow.model.listing import try_model
+from crow.model.provider_errors import from_status
 from tests.model.asking import run
 from tests.support.provider import Provider
 
 
 def said(body: Any) -> str:
-    return error_bodies.read(json.dumps(body).encode(), lambda text: text.replace("sk-1", "…")).said
+    return provider_errors.read(json.dumps(body).encode(), lambda text: text.replace("sk-1", "…")).said
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_a_400_without_a_word_is_an_overflow_only_where_that_is_known() -> None:
 
 def test_the_call_that_was_not_passed_on_is_kept() -> None:
     error = {"message": "No.", "type": "invalid_request_error", "code": "tool_use_failed", "failed_generation": "<x>"}
-    found = error_bodies.read(json.dumps({"error": error}).encode(), str)
+    found = provider_errors.read(json.dumps({"error": error}).encode(), str)
     for raised in (
         from_status("groq", 400, found.said, code=found.name, written=found.written),
-        error_bodies.in_stream("groq", found),
+        provider_errors.in_stream("groq", found),
     ):
         assert isinstance(raised, CallMalformed)
         assert raised.written == "<x>"

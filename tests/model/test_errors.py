@@ -7,9 +7,8 @@ import pytest
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
 from crow.model import catalog
-from crow.model.error_bodies import ErrorDetails, in_stream, read
-from crow.model.error_kinds import from_status
 from crow.model.http import retry_after
+from crow.model.provider_errors import ErrorDetails, from_status, in_stream, read
 from tests.model.asking import ask
 from tests.support.provider import Cut, Provider
 
@@ -184,4 +183,4 @@ def test_a_password_in_the_address_is_used_and_not_shown() -> None:
 def test_the_model_does_not_show_its_key() -> None:
     settings = ProviderSettings(type="openai", base_url="http://127.0.0.1:1", api_key=SECRET)
     model = catalog.create("house/m", {"house": settings}, Limits(), {})
-    assert SECRET not in repr(model) + repr(vars(model)) + repr(model.model.model._http.endpoint)  # type: ignore[attr-defined]
+    assert SECRET not in repr(model) + repr(vars(model)) + repr(model._http.endpoint)  # type: ignore[attr-defined]

@@ -9,13 +9,13 @@ from crow.config.settings import Limits
 from crow.errors import ModelRejected
 from crow.messages import StopReason
 from crow.model import catalog
-from crow.model.base import Done, ModelEvent, ModelRequest, Noticed, Said, Waiting
+from crow.model.base import Done, Model, ModelEvent, ModelRequest, Noticed, Said, Waiting
 from crow.model.endpoint import Endpoint
-from crow.model.error_kinds import from_status
-from crow.model.retries import RetryingModel
+from crow.model.provider_errors import from_status
 from crow.model.scripted import Fail, ScriptedModel, reply
 from crow.model.wires.http_model import Learned, RefusalPattern
 from tests.model.asking import HELLO, ask, ask_all, run
+from tests.support.models import session_model
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
 
@@ -66,10 +66,8 @@ def test_every_session_of_the_process_knows_it() -> None:
     assert "first" not in Learned(place, "another")
 
 
-def model_of(provider: Provider) -> RetryingModel:
-    model = catalog.create("house/m", {"house": provider.openai.settings()}, Limits(), {})
-    assert isinstance(model, RetryingModel)
-    return model
+def model_of(provider: Provider) -> Model:
+    return catalog.create("house/m", {"house": provider.openai.settings()}, Limits(), {})
 
 
 def asked_for_usage(provider: Provider) -> list[bool]:
@@ -115,5 +113,5 @@ def test_a_notice_is_no_part_of_a_reply_that_could_break_off() -> None:
     async def at_once(seconds: float) -> None:
         pass
 
-    model = RetryingModel(Noticing([reply(Fail(503)), reply("Hi")]), Limits(), sleep=at_once)
+    model = session_model(Noticing([reply(Fail(503)), reply("Hi")]), Limits(), sleep=at_once)
     assert [type(heard) for heard in ask(model).events] == [Noticed, Waiting, Noticed, Said, Done]

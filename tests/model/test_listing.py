@@ -7,9 +7,8 @@ import pytest
 from crow.config.settings import ModelSettings
 from crow.errors import ModelRefusedKey, ModelUnavailable, ReplyBroken
 from crow.model.base import ModelInfo, Price
-from crow.model.facts import Facts
+from crow.model.facts import FRESH_FOR, Facts, keep_listing, read_listings
 from crow.model.listing import facts_in, list_models
-from crow.model.stored_facts import FRESH_FOR, keep_listing, read_listings
 from tests.model.asking import run
 from tests.support.provider import Provider
 

@@ -11,6 +11,7 @@ from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import Done, ModelRequest, Said, Waiting
 from tests.model.asking import HELLO, ask, run
+from tests.support.models import session_model
 from tests.support.provider import Provider, Stall
 from tests.support.provider_dialect import Answer, Pause
 from tests.support.timers import timers_left
@@ -132,9 +133,10 @@ def test_no_timer_outlives_an_answer(kind: str, body: tuple[bytes, ...] | None) 
             dialect.send(*body)
         dialect.answer("Hi")
         seen: list[Any] = []
+        limits = Limits(stream_idle=300)
 
         async def ask_and_go_on() -> None:
-            model = catalog.create("house/m", {"house": dialect.settings()}, Limits(stream_idle=300), {})
+            model = session_model(catalog.create("house/m", {"house": dialect.settings()}, limits, {}), limits)
             seen.extend([event async for event in model.reply(ModelRequest("", HELLO))])
             await model.close()
 

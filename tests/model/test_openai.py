@@ -11,7 +11,7 @@ from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import CallBegan, CallGrew, Done, ModelRequest, Said, Thinking, Usage
 from crow.model.scripted import Call, Think
-from crow.model.wires.openai_usage import read_usage
+from crow.model.wires.stream_parsing import read_usage
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, events_of, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
@@ -29,7 +29,7 @@ def ask_for(*chunks: Any) -> Outcome:
     """What comes of exactly these chunks."""
     with Provider() as provider:
         provider.openai.send(*(event(chunk) for chunk in chunks), event("[DONE]"))
-        return ask(model_of(provider).model)
+        return ask(model_of(provider))
 
 
 def delta(**fields: Any) -> dict[str, Any]:
@@ -276,5 +276,5 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
     with Provider() as provider:
         deep = "[" * 100_000
         provider.openai.send(b'data: {"choices": [{"delta": {"content": ' + deep.encode() + b"\n\n")
-        assert isinstance(ask(model_of(provider).model).error, ReplyBroken)
+        assert isinstance(ask(model_of(provider)).error, ReplyBroken)
         assert json.dumps(provider.openai.requests[0].body)

@@ -35,7 +35,7 @@ from crow.model.base import (
     Usage,
 )
 from crow.model.endpoint import Endpoint
-from crow.model.error_kinds import from_status
+from crow.model.provider_errors import from_status
 from crow.model.scripted import Call, Think
 from crow.model.wires.http_model import Learned
 from crow.model.wires.responses import REFUSALS, encode
@@ -60,7 +60,7 @@ def ask_for(*events: Any) -> Outcome:
     """What comes of exactly these events."""
     with Provider() as provider:
         provider.responses.send(*(event(one) for one in events))
-        return ask(model_of(provider).model)
+        return ask(model_of(provider))
 
 
 def kept(thought: str, text: str = "") -> str:

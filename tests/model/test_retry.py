@@ -7,19 +7,20 @@ from crow.config.settings import Limits
 from crow.errors import ModelUnavailable, ReplyBroken
 from crow.messages import StopReason
 from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
-from crow.model.retries import RetryingModel
 from crow.model.scripted import Fail, ScriptedModel, reply
+from crow.session.session_model import SessionModel
 from tests.model.asking import HELLO, ask, run
+from tests.support.models import session_model
 
 
-def retrying(*replies: object, budget: float = 120, chance: float = 1.0) -> tuple[RetryingModel, list[float]]:
+def retrying(*replies: object, budget: float = 120, chance: float = 1.0) -> tuple[SessionModel, list[float]]:
     waits: list[float] = []
 
     async def pretend(seconds: float) -> None:
         waits.append(seconds)
 
     scripted = ScriptedModel([reply(event) for event in replies])  # type: ignore[arg-type]
-    return RetryingModel(scripted, Limits(retry_wait=budget), sleep=pretend, chance=lambda: chance), waits
+    return session_model(scripted, Limits(retry_wait=budget), sleep=pretend, chance=lambda: chance), waits
 
 
 def test_waits_double_and_jitter_only_shortens_them() -> None:
@@ -34,7 +35,7 @@ def test_waits_double_and_jitter_only_shortens_them() -> None:
 
 def test_what_rarely_mends_itself_gets_few_attempts() -> None:
     model, waits = retrying(*[Fail()] * 50)
-    scripted = model.model
+    scripted = model._choice.create()  # pyright: ignore[reportPrivateUsage]
     assert isinstance(scripted, ScriptedModel)
     plain = scripted._error  # pyright: ignore[reportPrivateUsage]
 
@@ -101,7 +102,7 @@ class Endless:
 def test_closing_the_reply_ends_the_request_at_once() -> None:
     async def leave_early() -> bool:
         endless = Endless()
-        events = RetryingModel(endless, Limits()).reply(ModelRequest("", HELLO))
+        events = session_model(endless, Limits()).reply(ModelRequest("", HELLO))
         await anext(events)
         await events.aclose()
         return endless.closed
@@ -111,7 +112,7 @@ def test_closing_the_reply_ends_the_request_at_once() -> None:
 
 def test_cancelling_while_it_waits_ends_it() -> None:
     async def cancel() -> None:
-        model = RetryingModel(ScriptedModel([reply(Fail(503, retry_after=100))]), Limits())
+        model = session_model(ScriptedModel([reply(Fail(503, retry_after=100))]), Limits())
 
         async def consume() -> None:
             async for _ in model.reply(ModelRequest("", HELLO)):

@@ -9,7 +9,7 @@ from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.messages import AssistantMessage, Message, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires.anthropic_request import DROPPED, encode
+from crow.model.wires.anthropic import DROPPED, encode
 from tests.model.asking import HELLO, READ, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal

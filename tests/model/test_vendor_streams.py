@@ -427,7 +427,7 @@ def events_of(chunks: list[Any]) -> list[ModelEvent]:
             provider.openai.send(*lines, event("[DONE]"))
         settings: ProviderSettings = provider.openai.settings()
         model: Any = catalog.create("house/m", {"house": settings}, Limits(), {})
-        return run(ask(model.model))
+        return run(ask(model))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.vendor)

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from crow.errors import ContextOverflow, ModelRejected, ModelUnavailable
-from crow.model.error_bodies import in_stream, read
-from crow.model.error_kinds import from_status, window_named_in
+from crow.model.provider_errors import from_status, in_stream, read, window_named_in
 
 NAMED = (
     (

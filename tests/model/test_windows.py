@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crow.model.base import ModelInfo
-from crow.model.stored_facts import KEPT_FOR, RENEWED_AFTER, WINDOWS_FILE, Windows
+from crow.model.facts import KEPT_FOR, RENEWED_AFTER, WINDOWS_FILE, Windows
 
 HERE = ModelInfo("local", "m", host="127.0.0.1:8080")
 OTHERS = [
@@ -55,12 +55,14 @@ def test_a_refusal_wins_over_a_report_until_the_server_says_something_else(tmp_p
 
 def test_a_bound_stays_one_until_a_number_is_named(tmp_path: Path) -> None:
     first = read(tmp_path)
-    first.bound(HERE, 6000)
+    first.bound(HERE, 8000, None)
     second = saved(first)
-    assert (second.get(HERE), second.is_bound(HERE)) == (6000, True)
+    assert second.get(HERE) == 6000
+    assert saved(second).bound(HERE, 6000, 6000) == 4500
     second.refuse(HERE, 8192, None)
     third = saved(second)
-    assert (third.get(HERE), third.is_bound(HERE)) == (8192, False)
+    assert third.get(HERE) == 8192
+    assert third.bound(HERE, 8000, 8192) is None
 
 
 def test_two_processes_lose_nothing_of_each_other_and_the_later_word_counts(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from crow.messages import AssistantMessage, Message, ProviderData, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires import anthropic_request, chat_request, responses
+from crow.model.wires import anthropic, chat_request, responses
 from crow.model.wires.dialects import Dialect
 from tests.model.asking import READ
 from tests.support.provider_anthropic import seal
@@ -37,7 +37,7 @@ HISTORY: list[Message] = [
 REQUEST = ModelRequest("Be brief.", HISTORY, [READ])
 INFO = ModelInfo("house", "m", max_output=8_000)
 
-MESSAGES: Body = json.loads(anthropic_request.encode(INFO, REQUEST))
+MESSAGES: Body = json.loads(anthropic.encode(INFO, REQUEST))
 CHAT: Body = json.loads(chat_request.encode(INFO, REQUEST, Dialect()))
 RESPONSES: Body = json.loads(responses.encode(INFO, REQUEST, ()))
 

@@ -16,10 +16,10 @@ from crow.model.base import ModelEvent, Said
 from crow.policy.rule_policy import RulePolicy
 from crow.session import options as options_module
 from crow.session.journal import SessionJournal
-from crow.session.lazy_model import LazyModel
 from crow.session.models import SetupReader
 from crow.session.options import Options
 from crow.session.persistence import RecentChanges
+from crow.session.session_model import SessionModel
 from crow.tools.base import Toolbox
 from crow.turn.requests import ContextWindow, LiveSettings, Requests
 from crow.turn.spending import Purse
@@ -46,7 +46,7 @@ class Opened:
         journal = SessionJournal(RecentChanges())
         journal.append(UserSaid("t1-m1", (SentText("Hello"),), (Text("Hello"),)))
         journal.subscribe(self.told)
-        self.live = LiveSettings(LazyModel(setup.first), Limits())
+        self.live = LiveSettings(SessionModel(setup.first), Limits())
         self.policy = RulePolicy([self._folder], mode=setup.mode)
         self.requests = Requests(self.live, Toolbox([]), journal.history, lambda: "")
         self.options = Options(ContextWindow(self.requests, journal, Purse()), self.policy, setup)

@@ -300,8 +300,8 @@ def of_modules() -> Iterator[Expression]:
 
 def of_tables() -> Iterator[Expression]:
     """Those that are compiled when they are needed for the first time, from tables and by functions."""
-    from crow.model.error_kinds import REMEDIES
-    from crow.model.facts import FAMILIES
+    from crow.model.facts import families
+    from crow.model.provider_errors import REMEDIES
     from crow.policy.wildcard import option_table
     from crow.tools.editing import omissions
 
@@ -310,8 +310,8 @@ def of_tables() -> Iterator[Expression]:
 
     yield one("omissions:_phrases", omissions._phrases().pattern, "fullmatch")  # pyright: ignore[reportPrivateUsage]
     yield one("omissions:_hints", omissions._hints().pattern, "search")  # pyright: ignore[reportPrivateUsage]
-    yield from (one("error_kinds:REMEDIES", pattern, "search", re.IGNORECASE) for pattern, _ in REMEDIES)
-    yield from (one("facts:FAMILIES", family.pattern, "search", re.IGNORECASE) for family in FAMILIES)
+    yield from (one("provider_errors:REMEDIES", pattern, "search", re.IGNORECASE) for pattern, _ in REMEDIES)
+    yield from (one("facts:families", pattern, "search", re.IGNORECASE) for pattern in families())
     for entry in option_table().values():
         yield one(f"wildcard:{entry.program}:shapes", entry.shapes, "fullmatch")
         yield one(f"wildcard:{entry.program}:refused", entry.refused, "fullmatch", re.DOTALL)

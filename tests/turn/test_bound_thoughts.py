@@ -12,7 +12,7 @@ from crow.messages import StopReason, ToolMessage
 from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.scripted import Call, Think
-from crow.model.wires.anthropic_request import encode, thinking_headers
+from crow.model.wires.anthropic import encode, thinking_headers
 from tests.model.asking import HELLO, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import Dialect, Request

@@ -13,10 +13,10 @@ from crow.errors import ModelUnavailable, ReplyBroken
 from crow.events import CallSettled, Remark, ReplyCut, Retrying, TextDelta
 from crow.messages import Message, StopReason, Text, UserMessage
 from crow.model import catalog
-from crow.model.pauses import FEW_ATTEMPTS
-from crow.model.retries import RetryingModel
+from crow.model.retries import FEW_ATTEMPTS
 from crow.model.scripted import Call, Fail, ScriptedModel, Think, reply
 from crow.turn.history import CUT_OFF
+from tests.support.models import session_model
 from tests.support.provider import Cut, Provider
 from tests.support.provider_dialect import Dialect
 from tests.turn.talk import Talk
@@ -35,7 +35,8 @@ def play(
         with Provider() as provider:
             dialect: Dialect = getattr(provider, kind)
             answers(dialect)
-            talk = Talk(folder, catalog.create("house/m", {"house": dialect.settings()}, BRIEF, {}), limits=BRIEF)
+            model = catalog.create("house/m", {"house": dialect.settings()}, BRIEF, {})
+            talk = Talk(folder, session_model(model, BRIEF), limits=BRIEF)
             try:
                 with pytest.raises(ModelUnavailable, match=fails) if fails else contextlib.nullcontext():
                     for prompt in prompts or ("Hi.",):
@@ -173,7 +174,7 @@ def test_a_reply_that_came_whole_ends_the_outage(tmp_path):
 def test_no_time_for_attempts_means_none(tmp_path):
     limits = Limits(retry_wait=0)
     script = ScriptedModel([reply(Fail(after_text="Half of a")), reply("Hello.")])
-    talk = Talk(tmp_path, RetryingModel(script, limits), limits=limits)
+    talk = Talk(tmp_path, session_model(script, limits), limits=limits)
     with pytest.raises(ReplyBroken, match=r"^The reply broke off"):
         asyncio.run(talk.turn("Hi."))
     assert said(talk) == "Half of a"
@@ -187,7 +188,7 @@ def test_a_cancel_ends_the_wait_at_once(tmp_path, beginning):
     async def cancel() -> Talk:
         script = ScriptedModel([reply(beginning), reply("Never.")])
         limits = Limits(retry_wait=16_000)
-        talk = Talk(tmp_path, RetryingModel(script, limits), limits=limits)
+        talk = Talk(tmp_path, session_model(script, limits), limits=limits)
         turn = asyncio.create_task(talk.turn("Hi."))
         while not talk.of(Retrying) and not turn.done():  # noqa: ASYNC110 -- each step is one of the turn's
             await asyncio.sleep(0)

@@ -15,7 +15,7 @@ from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, 
 from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.scripted import Call, Think
-from crow.model.wires.anthropic_request import encode
+from crow.model.wires.anthropic import encode
 from crow.model.wires.http_model import messages_named
 from crow.turn.history import History
 from tests.model.asking import READ

@@ -15,7 +15,7 @@ from crow.messages import AssistantMessage, Message, ProviderData, StopReason, T
 from crow.model import base as model
 from crow.model import catalog, scripted
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires import anthropic_request, chat_request, responses
+from crow.model.wires import anthropic, chat_request, responses
 from crow.model.wires.dialects import Dialect
 from crow.tools.base import Toolbox
 from crow.turn.history import History
@@ -100,7 +100,7 @@ def written(wire: str, info: ModelInfo, messages: Sequence[Message]) -> str:
         case "responses":
             return responses.encode(info, request, ()).decode()
         case _:
-            return anthropic_request.encode(info, request).decode()
+            return anthropic.encode(info, request).decode()
 
 
 WIRES = {

@@ -10,7 +10,7 @@ import pytest
 from crow.events import CallSettled, Event, ReplyEnded, SentText, TurnEnded, TurnStarted, UserSaid
 from crow.messages import Message, StopReason, Text
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires import anthropic_request, chat_request, responses
+from crow.model.wires import anthropic, chat_request, responses
 from crow.model.wires.dialects import dialect_of
 from crow.results import ToolResult
 from crow.session.recovery import missing_ends
@@ -35,7 +35,7 @@ def info(vendor: str) -> ModelInfo:
 
 def on_messages(vendor: str, level: str = "", *refused: str, sealed: bool = True) -> Judge:
     def judge(messages: list[Message]) -> None:
-        body = anthropic_request.encode(info(vendor), request(messages, level), refused=refused)
+        body = anthropic.encode(info(vendor), request(messages, level), refused=refused)
         check_messages(json.loads(body), seal=seal if sealed else None)
 
     return judge

@@ -27,8 +27,7 @@ from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings
 from crow.errors import CrowError, ModelRejected
 from crow.model.catalog import DEMO, describe, facts_about, has_configured_window, to_be_used
-from crow.model.facts import Facts
-from crow.model.stored_facts import ListedModels, Windows, keep_listing, read_listings
+from crow.model.facts import Facts, ListedModels, Windows, keep_listing, read_listings
 from crow.timeouts import timeout
 from crow.visible import one_line
 

@@ -175,8 +175,8 @@ def local_servers(environ: Mapping[str, str]) -> dict[str, int]:
 
 # --- asking the servers on this machine which models they have
 
-# It runs while an editor waits for its session, so it costs next to nothing: one plain request per port on the streams
-# of asyncio, all at once. Whatever answers there and is no model server is passed over in silence.
+# It runs while an editor waits for its session, so it costs next to nothing: one plain HTTP/1.1 request per port on
+# asyncio's own streams, all at once. Whatever answers there and is no model server is passed over in silence.
 
 PROBE_TIMEOUT = 0.2
 """Seconds, for all servers together."""
@@ -189,6 +189,10 @@ class _Entry(msgspec.Struct):
 
 class _ModelList(msgspec.Struct):
     data: list[_Entry]
+
+
+class _NoModelServer(Exception):
+    pass
 
 
 async def probe(servers: dict[str, int]) -> dict[str, list[str]]:
@@ -205,25 +209,54 @@ async def probe(servers: dict[str, int]) -> dict[str, list[str]]:
 
 async def _list_models(port: int) -> list[str] | None:
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LARGEST_ANSWER)
     except OSError:
         return None
     try:
-        # In HTTP/1.0 an answer is never in chunks, and its end is that of the connection.
-        writer.write(f"GET /v1/models HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n".encode())
-        answer = b""
-        while piece := await reader.read(64 * 1024):
-            answer += piece
-            if len(answer) > LARGEST_ANSWER:
-                return None
-        head, _, body = answer.partition(b"\r\n\r\n")
-        if not re.match(rb"HTTP/1\.[01] 200\b", head):
-            return None
+        writer.write(
+            f"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+            "Accept: application/json\r\nConnection: close\r\n\r\n".encode()
+        )
+        body = await _read_body(reader)
         return [entry.id for entry in msgspec.json.decode(body, type=_ModelList).data]
-    except (OSError, ValueError):
+    except (_NoModelServer, OSError, EOFError, ValueError, asyncio.LimitOverrunError):
         return None
     finally:
         writer.close()
+
+
+async def _read_body(reader: asyncio.StreamReader) -> bytes:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    if not re.match(r"http/1\.[01] 200\b", head):
+        raise _NoModelServer
+    if re.search(r"\r\ntransfer-encoding:[^\r]*\bchunked\b", head):
+        return await _read_chunks(reader)
+    if length := re.search(r"\r\ncontent-length:[ \t]*(\d{1,9})[ \t]*\r\n", head):
+        return await _read_exactly(reader, int(length[1]))
+    return await _read_to_end(reader)
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        body += await _read_exactly(reader, size, already=len(body))
+        await reader.readexactly(2)
+    return body
+
+
+async def _read_exactly(reader: asyncio.StreamReader, size: int, *, already: int = 0) -> bytes:
+    if not 0 <= size <= LARGEST_ANSWER - already:
+        raise _NoModelServer
+    return await reader.readexactly(size)
+
+
+async def _read_to_end(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while piece := await reader.read(64 * 1024):
+        body += piece
+        if len(body) > LARGEST_ANSWER:
+            raise _NoModelServer
+    return body
 
 
 # --- what the variables may hold: a value that cannot be used is an error, as in the configuration

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from crow.messages import Message, StopReason, ToolSpec
-from crow.model.pauses import ReplyRetries
+from crow.model.retries import ReplyRetries
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,6 +46,8 @@ class ModelInfo(msgspec.Struct, frozen=True):
     """What its provider does not count is estimated: not so of a script, which takes what it says."""
     needs_limit: bool = False
     """The server ends no reply by itself: each request says how long the reply may get."""
+    calls_as_text: bool = False
+    """Its calls may arrive as text: nobody on the way knows how it writes them."""
     host: str = ""
     """The host of its address, with the port if one is named."""
 
@@ -213,20 +215,6 @@ class Model(Protocol):
     def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]: ...
 
     async def close(self) -> None: ...
-
-
-class ModelWrapper:
-    """What stands before another model and changes its replies; the rest is the other one's."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    @property
-    def info(self) -> ModelInfo:
-        return self.model.info
-
-    async def close(self) -> None:
-        await self.model.close()
 
 
 MILLION = 1_000_000

@@ -17,7 +17,7 @@ from crow.model.base import Model, ModelInfo, Price
 from crow.model.facts import Facts, known_facts
 
 if TYPE_CHECKING:
-    from crow.model.local_server import ServerReport
+    from crow.model.listing import ServerReport
 
 DEMO = "scripted/demo"
 
@@ -37,33 +37,18 @@ def create(
     environ: Mapping[str, str],
     info: ModelInfo | None = None,
 ) -> Model:
-    """The model of that name, with its retries; `info` if more is known of it than the providers say. Nothing is sent
-    yet."""
-    from crow.model.retries import RetryingModel
-
-    return RetryingModel(create_adapter(name, providers, limits, environ, info or describe(name, providers)), limits)
-
-
-def create_adapter(
-    name: str,
-    providers: Mapping[str, ProviderSettings],
-    limits: Limits,
-    environ: Mapping[str, str],
-    info: ModelInfo,
-) -> Model:
-    """The same without retries."""
-    from crow.model.text_calls import TextCallModel
-
+    """The model of that name; `info` if more is known of it than the providers say. Nothing is sent yet."""
     settings = _settings(name, providers)
+    info = info or describe(name, providers)
     match settings.type:
         case "scripted":
-            return TextCallModel(_scripted(info, settings))
+            return _scripted(msgspec.structs.replace(info, calls_as_text=True), settings)
         case "openai":
             from crow.model.wires import openai
             from crow.model.wires.dialects import is_vendor
 
-            model = openai.create(info, settings, limits, environ)
-            return model if is_vendor(settings.base_url or VENDORS["openai"].base_url) else TextCallModel(model)
+            known = is_vendor(settings.base_url or VENDORS["openai"].base_url)
+            return openai.create(msgspec.structs.replace(info, calls_as_text=not known), settings, limits, environ)
         case "anthropic":
             from crow.model.wires import anthropic
 
@@ -155,8 +140,7 @@ def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
     """Imports what `create` and the first request will need. Takes a moment: call it in a thread."""
     settings = _settings(name, providers)
-    for module in ("crow.model.text_calls", "crow.model.retries"):
-        importlib.import_module(module)
+    importlib.import_module("crow.model.text_calls")
     if settings.type == "scripted":
         importlib.import_module("crow.model.scripted")
     else:
@@ -165,7 +149,7 @@ def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
 
         http.warm(settings.base_url)
         if is_nearby(settings.base_url):
-            importlib.import_module("crow.model.local_server")
+            importlib.import_module("crow.model.listing")
 
 
 async def listed(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> dict[str, Facts]:
@@ -180,7 +164,7 @@ async def ask_server(
     name: str, providers: Mapping[str, ProviderSettings], environ: Mapping[str, str]
 ) -> "ServerReport | None":
     """What the server of a model nearby says of itself. The adapter must have been imported: see `warm`."""
-    from crow.model.local_server import ask_server as ask
+    from crow.model.listing import ask_server as ask
 
     provider, model = _split(name)
     return await ask(provider, _settings(name, providers), model, environ)

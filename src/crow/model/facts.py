@@ -1,25 +1,28 @@
-"""What is known of a model without asking anyone: the packaged catalogue of windows and prices, and what its name
-suggests.
+"""What is known of a model without asking anyone: from packaged tables, and from what servers told before.
 
-The catalogue, `facts.json`, is made by `scripts/catalogue.py` and read with the first question. A wrong fact costs an
-error from the provider, so a price counts only where the vendor itself is asked, and the window of a model that anyone
-can run only where it does not run on this machine or next to it.
+The catalogue, `facts.json`, is made by `scripts/catalogue.py` and read with the first question; `families.json` has
+what a name suggests. A wrong fact costs an error from the provider, so a price counts only where the vendor itself is
+asked, and the window of a model that anyone can run only where it does not run on this machine or next to it.
+
+Below Crow's home are stored the vendors' lists, for a day, and windows, as reported or as refusals show, for a week.
 """
 
 import functools
+import logging
 import os.path
 import re
+import time
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal
 
 import msgspec
 
+from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.config.hosts import host_of, is_nearby
-from crow.model.base import Price
+from crow.errors import ConfigError, CrowError
+from crow.model.base import ModelInfo, Price
 
 Source = Literal["", "name", "catalogue", "list", "server", "config"]
-
-_TABLE = os.path.join(os.path.dirname(__file__), "facts.json")
 
 _CLOSED = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "api.x.ai")
 """Vendors whose models run nowhere else: their names mean the same behind every gateway."""
@@ -78,10 +81,10 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
     output: int | None
     abilities: str
     levels: str
-    price: tuple[float, ...]
+    price: tuple[float, ...] = ()
     long: tuple[float, ...] = ()
 
-    def facts(self, *, priced: bool) -> Facts:
+    def facts(self, source: Source = "catalogue", *, priced: bool = False) -> Facts:
         return Facts(
             window=self.window,
             output=self.output,
@@ -92,7 +95,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
             levels=tuple(self.levels.split()),
             price=self._price() if priced else None,
             responses_only="r" in self.abilities,
-            source="catalogue",
+            source=source,
         )
 
     def _price(self) -> Price | None:
@@ -105,7 +108,8 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Table(msgspec.Struct, frozen=True):
-    vendors: dict[str, dict[str, _Row]]
+    vendors: dict[str, dict[str, _Row]] = {}
+    families: dict[str, _Row] = {}
 
 
 def known_facts(model: str, base_url: str) -> Facts:
@@ -121,28 +125,35 @@ def _in_catalogue(model: str, base_url: str) -> Facts | None:
     found = _by_name(_CLOSED).get(_plain(model))
     if found is None and not is_nearby(base_url):
         found = _by_name(_OPEN).get(_plain(model))
-    return found.facts(priced=False) if found else None
+    return found.facts() if found else None
+
+
+LONGEST_NAME = 200
+"""Characters of a model's name that tell its family."""
 
 
 def _suggested(model: str) -> Facts:
-    family = family_of(model)
-    if family is None:
-        return Facts()
-    return Facts(
-        window=family.context_window,
-        output=family.max_output,
-        images=family.images,
-        audio=family.audio,
-        thinks=bool(family.thought_levels),
-        levels=family.thought_levels,
-        source="name",
-    )
+    for pattern, row in families().items():
+        # Names come as `gpt-4o`, `openai/gpt-4o`, `us.anthropic.claude-…`: a family may begin after any separator.
+        if re.search(rf"(?:^|[/.:_-]){pattern}", model[:LONGEST_NAME], re.IGNORECASE):
+            return row.facts("name")
+    return Facts()
+
+
+@functools.cache
+def families() -> dict[str, _Row]:
+    """By what their names are like; `families.json` says more."""
+    return _read_table("families.json").families
 
 
 @functools.cache
 def _table() -> dict[str, dict[str, _Row]]:
-    with open(_TABLE, "rb") as file:
-        return msgspec.json.decode(file.read(), type=_Table).vendors
+    return _read_table("facts.json").vendors
+
+
+def _read_table(name: str) -> "_Table":
+    with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
+        return msgspec.json.decode(file.read(), type=_Table)
 
 
 @functools.cache
@@ -162,72 +173,160 @@ def _plain(model: str) -> str:
     return _DATE.sub("", re.sub(r"^([a-z]+\.)+(?=claude)", "", name)).replace(".", "-")
 
 
-# --- what a name suggests, where neither the configuration, nor the vendor's list, nor the catalogue knows the model
+# --- what servers told, stored for other processes
 
-# Only facts that matter to a conversation: how much fits, whether the model sees, how long it can be told to think. A
-# wrong guess costs an error from the provider, so what is not certain is left open.
+logger = logging.getLogger(__name__)
 
-
-class Family(NamedTuple):
-    pattern: str
-    """Compiled with its first use: all of them would be a tenth of our start-up."""
-    context_window: int | None = None
-    images: bool = True
-    audio: bool = False
-    max_output: int | None = None
-    """Only Anthropic's API insists on a limit, so only its models have one here."""
-    thought_levels: tuple[str, ...] = ()
+LISTINGS_FILE = "models.json"
+FRESH_FOR = 24 * 60 * 60
+"""Seconds."""
 
 
-def _family(
-    pattern: str,
-    context_window: int | None = None,
-    *,
-    images: bool = True,
-    audio: bool = False,
-    max_output: int | None = None,
-    levels: str = "",
-) -> Family:
-    # Names come as `gpt-4o`, `openai/gpt-4o`, `us.anthropic.claude-…`: a family may begin after any separator.
-    name = rf"(?:^|[/.:_-]){pattern}"
-    return Family(name, context_window, images, audio, max_output, tuple(levels.split()))
+class ListedModels(msgspec.Struct, frozen=True):
+    asked: float
+    """Seconds since 1970."""
+    models: dict[str, Facts]
+
+    @property
+    def is_fresh(self) -> bool:
+        return 0 <= time.time() - self.asked < FRESH_FOR
 
 
-LONGEST_NAME = 200
-"""Characters of a model's name that tell its family."""
-# The first match counts: the particular before the general.
-FAMILIES = (
-    _family(r"claude-3-(opus|sonnet|haiku)", 200_000, max_output=4_096),
-    _family(r"claude-3[-.]5", 200_000, max_output=8_192),
-    _family(r"claude-3[-.]7", 200_000, max_output=64_000, levels="off low medium high"),
-    _family(r"claude-opus-4(-0|-1|-2025|$)", 200_000, max_output=32_000, levels="off low medium high"),
-    _family(r"claude-\w+-4([-.]5|-0|-2025|@|$)", 200_000, max_output=64_000, levels="off low medium high"),
-    _family(r"claude", 200_000, max_output=64_000, levels="low medium high"),
-    _family(r"gpt-4o-audio", 128_000, images=False, audio=True),
-    _family(r"gpt-4o", 128_000),
-    _family(r"gpt-4\.1", 1_047_576),
-    _family(r"gpt-5[\w.-]*-(chat|pro)", 272_000),
-    _family(r"gpt-5[\w.-]*-codex", 272_000, levels="low medium high"),
-    _family(r"gpt-5\.1", 272_000, levels="off low medium high"),
-    _family(r"gpt-5\.", 272_000, levels="off low medium high xhigh"),
-    _family(r"gpt-5", 272_000, levels="minimal low medium high"),
-    _family(r"gpt-[6-9]", 272_000, levels="off low medium high xhigh"),
-    _family(r"gpt-oss", 131_072, images=False, levels="low medium high"),
-    _family(r"o3-mini", 200_000, images=False, levels="low medium high"),
-    _family(r"o[34](-|$)", 200_000, levels="low medium high"),
-    _family(r"gemini-(1|2\.0)", 1_048_576, audio=True),
-    _family(r"gemini", 1_048_576, audio=True, levels="low medium high"),
-    _family(r"gemma-?3-?(270m|1b|:1b)", images=False),  # the small ones are text only
-    _family(r"gemma-?3", 131_072),
-    _family(r"llama-?4"),
-    _family(r"kimi-for-coding", 262_144),
-    _family(r"openrouter/auto$", 200_000),  # any model may answer: the smallest of those that usually do
-    _family(r"(llava|pixtral|moondream|internvl)"),
-    _family(r"vl(-|:|$)"),  # qwen2.5-vl, deepseek-vl
-    _family(r"qwen[\d.]*vl"),  # Ollama's spelling
-)
+class _Listings(Versioned, frozen=True):
+    version: int = 1
+    addresses: dict[str, ListedModels] = msgspec.field(default_factory=dict[str, ListedModels])
 
 
-def family_of(model: str) -> Family | None:
-    name = model[:LONGEST_NAME]
-    return next((family for family in FAMILIES if re.search(family.pattern, name, re.IGNORECASE)), None)
+def read_listings(home: str) -> dict[str, ListedModels]:
+    """By the address that was asked. What cannot be read is asked for anew."""
+    try:
+        return read_versioned(os.path.join(home, LISTINGS_FILE), _Listings(), "").addresses
+    except ConfigError:
+        return {}
+
+
+def keep_listing(home: str, base_url: str, models: dict[str, Facts]) -> None:
+    """Not that of a server nearby, which has another list as soon as it loads another model. ConfigError."""
+    if is_nearby(base_url) or "@" in base_url or not models:
+        return
+    path = os.path.join(home, LISTINGS_FILE)
+    with locked(path):
+        kept = {url: listed for url, listed in read_listings(home).items() if listed.is_fresh}
+        write_versioned(path, _Listings(addresses={**kept, base_url: ListedModels(time.time(), models)}))
+
+
+# --- windows: stored so that no other process runs into the same refusal
+
+WINDOWS_FILE = "windows.json"
+KEPT_FOR = 7 * 24 * 60 * 60
+"""Seconds: a server that was started anew with a larger window, and does not report it, is tried again after that."""
+RENEWED_AFTER = 24 * 60 * 60
+MOST_KEPT = 200
+SILENT_AFTER = 3.0
+"""Seconds that the disk gets: the turn waits for it."""
+
+TokenCount = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class LearnedWindow(msgspec.Struct, frozen=True, omit_defaults=True):
+    tokens: TokenCount
+    learned: float
+    """Seconds since 1970."""
+    disproved: TokenCount | None = None
+    """What the server said of its window before a refusal showed that it is another one."""
+    is_bound: bool = False
+    """Nobody named it: it is an upper bound, from what did not fit."""
+
+    @property
+    def age(self) -> float:
+        return time.time() - self.learned
+
+
+class _Stored(Versioned, frozen=True):
+    version: int = 1
+    windows: dict[str, LearnedWindow] = msgspec.field(default_factory=dict[str, LearnedWindow])
+
+
+class Windows:
+    """The windows that this process and others have learned of; each is known by provider, model and host."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._path = os.path.join(home, WINDOWS_FILE)
+        self._known: dict[str, LearnedWindow] = {}
+        self._unsaved: set[str] = set()
+
+    def get(self, info: ModelInfo) -> int | None:
+        known = self._known.get(_key(info))
+        return known.tokens if known else None
+
+    def report(self, info: ModelInfo, tokens: int) -> None:
+        """What the server says of itself. A refusal knows better, until the server says something else."""
+        known = self._known.get(_key(info))
+        if known is not None and known.disproved == tokens:
+            return
+        if known is None or known.is_bound or known.tokens != tokens or known.age > RENEWED_AFTER:
+            self._learn(info, LearnedWindow(tokens, time.time()))
+
+    def refuse(self, info: ModelInfo, tokens: int, reported: int | None) -> None:
+        """The window that a refusal named, beside what the server had said of it."""
+        known = self._known.get(_key(info))
+        disproved = reported or (known.disproved if known else None)
+        self._learn(info, LearnedWindow(tokens, time.time(), disproved if disproved != tokens else None))
+
+    def bound(self, info: ModelInfo, tokens: int, window: int | None) -> int | None:
+        """An upper bound for a window that nobody tells, after about so many tokens did not fit; None if the window is
+        known. `window` is the bound that counted until now."""
+        known = self._known.get(_key(info))
+        if window is not None and not (known and known.is_bound):
+            return None
+        # The estimate is high, by a third or so; and a bound that a request kept was too high itself.
+        bound = min(tokens, window or tokens) * 3 // 4
+        self._learn(info, LearnedWindow(bound, time.time(), is_bound=True))
+        return bound
+
+    def _learn(self, info: ModelInfo, window: LearnedWindow) -> None:
+        self._known[_key(info)] = window
+        if info.host:  # a script has none
+            self._unsaved.add(_key(info))
+
+    def read(self) -> None:
+        """Adds what other processes have learned. To be called beside the event loop."""
+        self._known = _newest(self._stored(), self._known)
+
+    async def save(self) -> None:
+        """Stores what was learned since the last time; what cannot be stored counts in this process all the same."""
+        if not self._unsaved:
+            return
+        from crow.disk import Disk  # needed by sessions only: `initialize` is answered before
+
+        learned = {key: self._known[key] for key in self._unsaved}
+        self._unsaved.clear()
+        try:
+            await Disk(self._home).run(lambda: self._write(learned), SILENT_AFTER)
+        except CrowError as error:
+            logger.info("the windows of models are not kept: %s", error)
+
+    def _write(self, learned: dict[str, LearnedWindow]) -> None:
+        with locked(self._path):
+            windows = _newest(self._stored(), learned)
+            newest = sorted(windows.items(), key=lambda item: item[1].learned)[-MOST_KEPT:]
+            write_versioned(self._path, _Stored(windows=dict(newest)))
+
+    def _stored(self) -> dict[str, LearnedWindow]:
+        """A file that cannot be read counts as none, and is replaced."""
+        try:
+            stored = read_versioned(self._path, _Stored(), "").windows
+        except ConfigError:
+            return {}
+        return {key: window for key, window in stored.items() if 0 <= window.age < KEPT_FOR}
+
+
+def _newest(stored: dict[str, LearnedWindow], known: dict[str, LearnedWindow]) -> dict[str, LearnedWindow]:
+    newer = {key: window for key, window in known.items() if key not in stored or window.learned >= stored[key].learned}
+    return {**stored, **newer}
+
+
+def _key(info: ModelInfo) -> str:
+    """Without the path of the address, which may hold a key."""
+    return f"{info.name} {info.host}"

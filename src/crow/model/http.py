@@ -23,14 +23,11 @@ import httpx2
 
 from crow.config import hosts
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
-from crow.model import error_bodies
-from crow.model.connections import Connections, Way, connections_to
+from crow.model.connections import Connections, Silence, SilenceLimit, Way, chunks_of, connections_to
 from crow.model.credentials import printed_key
 from crow.model.endpoint import Endpoint
-from crow.model.error_bodies import ReplyErrors
-from crow.model.error_kinds import from_status
+from crow.model.provider_errors import LONGEST, ReplyErrors, from_status, read
 from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
-from crow.model.streaming import Silence, SilenceLimit, chunks_of
 from crow.timeouts import timeout
 
 CONNECT_TIMEOUT = 10.0
@@ -188,7 +185,7 @@ class Http(ReplyErrors):
                         yield self._documents(beginning + await _rest(chunks, MAX_EVENT - len(beginning)))
                         return
                     case b"" | b"<":
-                        beginning += await _rest(chunks, error_bodies.LONGEST)
+                        beginning += await _rest(chunks, LONGEST)
                         self._expect_no_page(response, beginning)
                     case _:
                         beginning = await self._expect_no_text(response, beginning, chunks)
@@ -235,10 +232,10 @@ class Http(ReplyErrors):
             beginning += chunk
         if FIELD.match(beginning.lstrip(BLANK)):
             return beginning
-        raise self.wrong_place("something that is no reply", beginning + await _rest(chunks, error_bodies.LONGEST))
+        raise self.wrong_place("something that is no reply", beginning + await _rest(chunks, LONGEST))
 
     async def _refused(self, response: httpx2.Response) -> ModelError:
-        found = error_bodies.read(await self._error_body(response), self.endpoint.scrub)
+        found = read(await self._error_body(response), self.endpoint.scrub)
         return from_status(
             self.endpoint.provider,
             response.status_code,
@@ -254,7 +251,7 @@ class Http(ReplyErrors):
     async def _error_body(self, response: httpx2.Response) -> bytes:
         try:
             with SilenceLimit(self._first):
-                return await _read_some(response, error_bodies.LONGEST)
+                return await _read_some(response, LONGEST)
         except httpx2.HTTPError:
             return b""  # the status says enough
 
@@ -388,7 +385,7 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
     pieces = b""
     async for chunk in chunks:
         pieces += chunk
-        if len(pieces) > error_bodies.LONGEST or pieces.lstrip(BLANK):
+        if len(pieces) > LONGEST or pieces.lstrip(BLANK):
             break
     return pieces
 

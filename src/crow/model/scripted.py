@@ -35,7 +35,7 @@ from crow.model.base import (
     ThinkingSealed,
     Usage,
 )
-from crow.model.error_kinds import from_status
+from crow.model.provider_errors import from_status
 
 
 class Say(msgspec.Struct, frozen=True):

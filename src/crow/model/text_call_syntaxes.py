@@ -50,6 +50,14 @@ class Syntax(NamedTuple):
     read: Reader | None
     """None for harmony, whose calls stand between what is said and thought: `read_harmony` gives all of it."""
 
+    def advice(self, model: str) -> str:
+        """Tells the person how the server would read the calls itself."""
+        return (
+            f"{model} wrote its tool calls as text, as {self.name} models do, and Crow read them. The server can do it "
+            f"better: start llama.cpp with `--jinja`, vLLM with `--enable-auto-tool-choice --tool-call-parser "
+            f"{self.flag}`. With Ollama, choose a model whose template has tools."
+        )
+
 
 class Recovered(NamedTuple):
     """Calls that a text was found to consist of."""

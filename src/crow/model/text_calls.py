@@ -9,20 +9,15 @@ A text without `<` and `[` is passed on as it is, which is all that an ordinary 
 the provider has made a real call, and what the model has read somewhere is a quotation, however it is written.
 """
 
-import contextlib
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from crow.messages import Message, StopReason, Text, ToolMessage, ToolSpec, UserMessage
 from crow.model.base import (
     CallBegan,
     CallGrew,
     Done,
-    Model,
     ModelEvent,
-    ModelRequest,
-    ModelWrapper,
-    Noticed,
     Said,
     Usage,
 )
@@ -41,39 +36,6 @@ LONGEST_HELD = 4 * 1024 * 1024
 """Characters that are held back: more is shown as text."""
 _BLANK = re.compile(r"\s*")
 _FIRST_WORD = re.compile(r"\w+")
-
-
-class TextCallModel(ModelWrapper):
-    """Wraps a model and is one: calls that it writes as text become calls, until it makes a real one. The person is
-    told once how the server would do it better."""
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self._told = False
-        self._makes_calls = False
-        """The provider has made a real call: what is written as text is none."""
-
-    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        reader = TextCalls(() if self._makes_calls else request.tools, request.messages)
-        async with contextlib.aclosing(self.model.reply(request)) as events:
-            async for event in events:
-                self._makes_calls = self._makes_calls or type(event) is CallBegan
-                if type(event) is Said and reader.passes(event.text):
-                    yield event
-                    continue
-                for shown in reader.take(event):
-                    if isinstance(shown, Done) and reader.syntax is not None and not self._told:
-                        self._told = True
-                        yield Noticed(_advice(self.info.name, reader.syntax))
-                    yield shown
-
-
-def _advice(model: str, syntax: Syntax) -> str:
-    return (
-        f"{model} wrote its tool calls as text, as {syntax.name} models do; Crow read them. The server does it better: "
-        f"start llama.cpp with `--jinja`, vLLM with `--enable-auto-tool-choice --tool-call-parser {syntax.flag}`; with "
-        "Ollama, choose a model whose template has tools."
-    )
 
 
 _OPENINGS = tuple(dict.fromkeys(opening for syntax in TAGGED for opening in syntax.openings))

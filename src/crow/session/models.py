@@ -33,12 +33,11 @@ from crow.config.settings import Limits, Mode, ProviderSettings, Settings
 from crow.errors import ConfigError, CrowError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelInfo
-from crow.model.facts import Facts
-from crow.model.stored_facts import ListedModels, Windows, keep_listing, read_listings
+from crow.model.facts import Facts, ListedModels, Windows, keep_listing, read_listings
 
 if TYPE_CHECKING:
     from crow.disk import Disk
-    from crow.model.local_server import ServerReport
+    from crow.model.listing import ServerReport
 
 logger = logging.getLogger(__name__)
 
@@ -259,42 +258,20 @@ class ModelChoice:
         catalog.check(name, providers, environ)
         self.info = catalog.to_be_used(name, providers, listed)
         self.has_configured_window = catalog.has_configured_window(name, providers)
-        self._windows = windows
+        self.windows = windows
+        self.limits = limits
         self._providers = providers
-        self._limits = limits
-        self.longest_reply = int(limits.reply * 2**20)
-        """The most characters that a reply may have."""
         self._environ = environ
         self._importing: asyncio.Future[None] | None = None
 
     def create(self) -> Model:
-        return catalog.create(self.info.name, self._providers, self._limits, self._environ, self.info)
+        return catalog.create(self.info.name, self._providers, self.limits, self._environ, self.info)
 
     @property
     def known_window(self) -> int | None:
         """The size of the window: as configured, else as the server last said, else as it is generally known."""
-        learned = None if self.has_configured_window else self._windows.get(self.info)
+        learned = None if self.has_configured_window else self.windows.get(self.info)
         return learned or self.info.context_window
-
-    def learn_reported_window(self, tokens: int) -> None:
-        self._windows.report(self.info, tokens)
-
-    def learn_refused_window(self, tokens: int, reported: int | None) -> None:
-        """`reported`: what the server had said of its window before it refused a request."""
-        self._windows.refuse(self.info, tokens, reported)
-
-    def learn_refused_size(self, tokens: int, window: int | None) -> int | None:
-        """An upper bound for a window that nobody tells, after about so many tokens did not fit; None if the window is
-        known. `window` is the bound that counted until now."""
-        if window is not None and not self._windows.is_bound(self.info):
-            return None
-        # The estimate is high, by a third or so; and a bound that a request kept was too high itself.
-        bound = min(tokens, window or tokens) * 3 // 4
-        self._windows.bound(self.info, bound)
-        return bound
-
-    async def save_windows(self) -> None:
-        await self._windows.save()
 
     async def ask_server(self) -> "ServerReport | None":
         await asyncio.shield(self.warm_up())

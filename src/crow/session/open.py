@@ -29,13 +29,13 @@ from crow.session.builtin_commands import CommandParts, all_commands
 from crow.session.faces.faces import Faces
 from crow.session.faces.feed import SessionStream
 from crow.session.journal import SessionJournal, Title
-from crow.session.lazy_model import LazyModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
 from crow.session.running_turn import Turns
 from crow.session.servers import ServerPrompts, ServerQuestions, Servers, configured_servers
 from crow.session.session import Session, SessionParts
+from crow.session.session_model import SessionModel
 from crow.session.trust import ProjectTrust, TrustedProjects
 from crow.tools.ask import LeavePlan
 from crow.tools.background import end_for_model
@@ -111,7 +111,7 @@ class Preparations:
     async def _ask_model_server(self) -> None:
         """A server on this machine or nearby knows best how large its window is, and may have been started anew."""
         model = self._window.requests.model
-        if not isinstance(model, LazyModel):
+        if not isinstance(model, SessionModel):
             return
         window = model.info.context_window
         await model.ask_server(SERVER_PATIENCE * self._patience)
@@ -147,7 +147,7 @@ class _Assembly:
         self._persistence = persistence
         self._home = home
         self._folder = folder
-        self._live = LiveSettings(LazyModel(setup.first), setup.settings.limits)
+        self._live = LiveSettings(SessionModel(setup.first), setup.settings.limits)
         self._patience = patience_in(environment.environ, PATIENCE)
         self._dialog = asyncio.Lock()
         self._told: set[str] = set()

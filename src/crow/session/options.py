@@ -12,8 +12,8 @@ from crow.errors import ConfigError, OptionUnknown, SetupNeeded, StorageFailed
 from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
 from crow.model.base import Model
 from crow.policy.base import Policy
-from crow.session.lazy_model import LazyModel
 from crow.session.models import ModelChoice, SessionSetup
+from crow.session.session_model import SessionModel
 from crow.timeouts import timeout
 from crow.turn.requests import ContextWindow
 
@@ -95,7 +95,7 @@ class Options:
 
     def warm_up(self) -> None:
         """Loads what the model needs in the background, before the first prompt."""
-        if isinstance(self._live.model, LazyModel):
+        if isinstance(self._live.model, SessionModel):
             self._live.model.warm_up()
 
     def look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
@@ -161,11 +161,11 @@ class Options:
             self._journal.append(OptionChosen("thought_level", DEFAULT_LEVEL))
         if self._window.requests.history.entries():
             self._window.tell_usage()  # the window may be another
-        if isinstance(old, LazyModel):
+        if isinstance(old, SessionModel):
             await old.retire()
 
     def _use(self, choice: ModelChoice) -> None:
-        self._live.model = LazyModel(choice)
+        self._live.model = SessionModel(choice)
         if self._live.thought_level not in choice.info.thought_levels:
             self._live.thought_level = ""
 
@@ -189,7 +189,7 @@ class Options:
             self._learn_listed_window()
 
     def _learn_listed_window(self) -> None:
-        if isinstance(self._live.model, LazyModel):
+        if isinstance(self._live.model, SessionModel):
             self._live.model.learn_listed_window(self._setup.describe(self._live.model.info.name).context_window)
 
     async def _look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> None:

@@ -10,7 +10,7 @@ Where is …?
 - where a model that repeats itself is stopped: `call_batch.py` (`LoopGuard`: the same call), `model/replies.py`
   (`ReplyGuard`: the same text)
 - what the model is sent: `history.py` (which messages), `requests.py` (tools, system prompt, settings),
-  `model/wires/chat_request.py`, `model/wires/responses.py`, `model/wires/anthropic_request.py` (the JSON of each API)
+  `model/wires/chat_request.py`, `model/wires/responses.py`, `model/wires/anthropic.py` (the JSON of each API)
 - what is left out, step by step, when a provider refuses the history: `loop.py` (`RefusalRecovery` decides),
   `message_building.py` (carries it out)
 - where a prompt's attachments are read: `prompt.py`

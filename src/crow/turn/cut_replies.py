@@ -9,7 +9,7 @@ import asyncio
 from crow.errors import ModelUnavailable, ReplyBroken
 from crow.events import Journal, ReplyCut
 from crow.model.base import Waiting
-from crow.model.pauses import ReplyRetries
+from crow.model.retries import ReplyRetries
 from crow.turn.history import History
 from crow.turn.reply import Reply, retry_notice
 

@@ -19,7 +19,7 @@ from crow.errors import (
 from crow.events import HistorySimplified, Journal, Remark, TurnIds
 from crow.messages import AssistantMessage, StopReason
 from crow.model.base import Awaiting, ModelEvent, Noticed, Waiting
-from crow.model.error_kinds import NO_MONEY
+from crow.model.provider_errors import NO_MONEY
 from crow.turn.call_batch import CallBatch, LoopGuard
 from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.context import TurnContext

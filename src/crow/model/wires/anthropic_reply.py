@@ -18,9 +18,9 @@ from crow.model.base import (
     ThinkingSealed,
     Usage,
 )
-from crow.model.error_bodies import ReplyErrors
+from crow.model.provider_errors import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
-from crow.model.wires.stream_parsing import ReplyReader, convert_loosely
+from crow.model.wires.stream_parsing import ReplyReader
 
 STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
@@ -98,7 +98,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
     end_mark = b""  # this wire has none: `message_stop` ends a reply
 
     def __init__(self, errors: ReplyErrors) -> None:
-        super().__init__(errors, event_decoder.decode)
+        super().__init__(errors, event_decoder)
         self._stop_reason = ""
         self._stop_details: Any = None
         self._anything = False
@@ -175,9 +175,6 @@ class MessagesReader(ReplyReader[StreamEvent]):
             self._close_block(index, events)
         self._stop_reason, self._stop_details = whole.stop_reason or "end_turn", whole.stop_details
         self.done = True
-
-    def _decode_loosely(self, value: Any) -> StreamEvent:
-        return convert_loosely(value, StreamEvent)
 
     def _open_block(self, index: int, block: Block, events: list[ModelEvent]) -> None:
         self._anything = True

@@ -9,7 +9,7 @@ from crow.errors import CallMalformed, ModelRejected
 from crow.messages import AssistantMessage, StopReason, Text, UserMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.error_bodies import ReplyErrors
+from crow.model.provider_errors import ReplyErrors
 from crow.model.wires.chat_reply import ChatReader
 from crow.model.wires.chat_request import encode
 from crow.model.wires.dialects import dialect_of

@@ -20,22 +20,54 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
-from crow.model.error_bodies import ReplyErrors
+from crow.model.provider_errors import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
-from crow.model.wires.chat_chunks import (
-    CallDelta,
-    Choice,
-    Chunk,
-    Delta,
-    FunctionDelta,
-    ReasoningDetails,
-    chunk_decoder,
-    read_loosely,
-    text_of,
-)
 from crow.model.wires.encoding import to_json
-from crow.model.wires.openai_usage import read_usage
-from crow.model.wires.stream_parsing import ReplyReader, TaggedThoughts
+from crow.model.wires.stream_parsing import ReplyReader, TaggedThoughts, read_usage, text_of
+
+# --- the fields of a chunk: each may be missing
+
+
+class FunctionDelta(msgspec.Struct):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class CallDelta(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: FunctionDelta | None = None
+    extra_content: msgspec.Raw = msgspec.Raw()
+
+
+class Delta(msgspec.Struct):
+    content: str | list[Any] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[Any] | None = None
+    refusal: str | None = None
+    tool_calls: list[CallDelta] | None = None
+    function_call: FunctionDelta | None = None
+    extra_content: msgspec.Raw = msgspec.Raw()
+
+
+class Choice(msgspec.Struct):
+    index: int | None = None
+    delta: Delta | None = None
+    finish_reason: str | None = None
+    message: Delta | None = None
+    """The whole of it at once, from a server that does not stream."""
+    usage: Any = None  # Moonshot
+
+
+class Chunk(msgspec.Struct):
+    choices: list[Choice] | None = None
+    usage: Any = None
+    error: Any = None
+
+
+chunk_decoder = msgspec.json.Decoder(Chunk)
+
 
 STOP_REASONS = {
     "stop": StopReason.END_TURN,
@@ -72,7 +104,7 @@ class OpenCall:
 
 class ChatReader(ReplyReader[Chunk]):
     def __init__(self, errors: ReplyErrors) -> None:
-        super().__init__(errors, chunk_decoder.decode)
+        super().__init__(errors, chunk_decoder)
         self._finish_reason = ""
         self._refused = False
         self._anything = False
@@ -244,11 +276,8 @@ class ChatReader(ReplyReader[Chunk]):
 
     def _adjusted(self, events: list[ModelEvent]) -> list[ModelEvent]:
         events = self._tagged.take(super()._adjusted(events))
-        self._as_it_is = self._tagged.settled and self._halves is None
+        self._as_it_is = self._tagged.settled and self._joiner is None
         return events
-
-    def _decode_loosely(self, value: Any) -> Chunk:
-        return read_loosely(value)
 
 
 def _says_something(error: Any) -> bool:
@@ -295,3 +324,40 @@ def _is_json(text: str) -> bool:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
     return True
+
+
+# --- a list that comes in pieces
+
+
+class ReasoningDetails:
+    """The `reasoning_details` of a reply. Pieces of one entry have its index and its type: their texts are one text,
+    everything else comes in one piece."""
+
+    def __init__(self) -> None:
+        self._entries: list[dict[str, Any]] = []
+        self._texts: dict[int, dict[str, list[str]]] = {}
+        """By the entry's place in the list, and by the name of the field."""
+        self._places: dict[tuple[Any, Any], int] = {}
+
+    def add(self, piece: dict[str, Any]) -> None:
+        key = (piece.get("index"), piece.get("type"))
+        known = self._places.get(key) if key[0] is not None else None
+        if known is None:
+            known = len(self._entries)
+            self._entries.append({})
+            self._texts[known] = {}
+            if isinstance(key[0], int) and isinstance(key[1], str):
+                self._places[key] = known
+        entry, texts = self._entries[known], self._texts[known]
+        for name, value in piece.items():
+            if name in ("text", "summary") and isinstance(value, str):
+                entry.setdefault(name, "")  # keeps its place
+                texts.setdefault(name, []).append(value)
+            elif value is not None or name not in entry:
+                entry[name] = value
+
+    def joined(self) -> list[dict[str, Any]]:
+        return [
+            entry | {name: "".join(pieces) for name, pieces in self._texts[place].items()}
+            for place, entry in enumerate(self._entries)
+        ]

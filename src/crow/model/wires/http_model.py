@@ -16,8 +16,8 @@ import msgspec
 from crow.errors import ContextOverflow, ModelRejected
 from crow.model.base import Awaiting, ModelEvent, ModelInfo, ModelRequest, Noticed, Usage
 from crow.model.endpoint import Endpoint
-from crow.model.error_bodies import ReplyErrors
 from crow.model.http import Http
+from crow.model.provider_errors import ReplyErrors
 from crow.model.wires.stream_parsing import ReplyReader
 
 

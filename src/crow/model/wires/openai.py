@@ -9,8 +9,8 @@ from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint, find_endpoint
-from crow.model.error_bodies import ReplyErrors
 from crow.model.http import Http
+from crow.model.provider_errors import ReplyErrors
 from crow.model.wires.chat import ChatWire
 from crow.model.wires.http_model import HttpModel, Learned, Lesson, RefusalPattern, Wire
 from crow.model.wires.responses import ResponsesWire

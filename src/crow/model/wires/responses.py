@@ -28,7 +28,7 @@ from crow.messages import (
 )
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.error_bodies import ReplyErrors
+from crow.model.provider_errors import ReplyErrors
 from crow.model.wires.encoding import (
     EMPTY_MESSAGE,
     NO_OUTPUT,

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -19,10 +19,9 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
-from crow.model.error_bodies import ReplyErrors
+from crow.model.provider_errors import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
-from crow.model.wires.openai_usage import read_usage
-from crow.model.wires.stream_parsing import ReplyReader, convert_loosely
+from crow.model.wires.stream_parsing import ReplyReader, convert_loosely, read_usage
 
 INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 
@@ -92,7 +91,7 @@ class OpenItem:
 
 class ResponsesReader(ReplyReader[StreamEvent]):
     def __init__(self, errors: ReplyErrors) -> None:
-        super().__init__(errors, event_decoder.decode)
+        super().__init__(errors, event_decoder)
         self._response: Response | None = None
         self._refused = False
         self._anything = False
@@ -303,9 +302,3 @@ class ResponsesReader(ReplyReader[StreamEvent]):
             return msgspec.convert(written, Item)
         except msgspec.ValidationError:
             return convert_loosely(written, Item)
-
-    def _decode_loosely(self, value: Any) -> StreamEvent:
-        if isinstance(value, dict) and "response" in value:
-            fields = cast("dict[str, Any]", value)
-            value = fields | {"response": msgspec.Raw(json.dumps(fields["response"]).encode())}
-        return convert_loosely(value, StreamEvent)

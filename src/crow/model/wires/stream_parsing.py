@@ -1,21 +1,23 @@
-"""What the stream readers of all wires share: fields of any type, characters torn in two, and thoughts between tags
-such as `<think>`.
+"""What the stream readers share: fields of any type, torn characters, thoughts between tags, counts of tokens.
+
+Thoughts between tags such as `<think>` are told from the answer. Every vendor of OpenAI's two APIs reports tokens and
+cost a little differently.
 """
 
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast, get_args
+from typing import Any, Generic, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
 
-from crow.model.base import CallBegan, CallGrew, ModelEvent, Said, Thinking, Usage
-from crow.model.error_bodies import ReplyErrors
+from crow.model.base import MOST_TOKENS, CallBegan, CallGrew, ModelEvent, Said, Thinking, Usage
+from crow.model.provider_errors import ReplyErrors
 from crow.model.sse import ServerEvent
 from crow.visible import join_surrogates
 
-EventT = TypeVar("EventT")
+EventT = TypeVar("EventT", bound=msgspec.Struct)
 
 
 class ReplyReader(ABC, Generic[EventT]):
@@ -24,13 +26,14 @@ class ReplyReader(ABC, Generic[EventT]):
     end_mark = b"[DONE]"
     """The data of an event that ends the stream and is no JSON."""
 
-    def __init__(self, errors: ReplyErrors, decode: Callable[[bytes], EventT]) -> None:
+    def __init__(self, errors: ReplyErrors, decoder: msgspec.json.Decoder[EventT]) -> None:
         self._errors = errors
-        self._decode = decode
+        self._decoder = decoder
+        self._decode = decoder.decode
         self.done = False
         self.finished = False
         """The reply arrived whole."""
-        self._halves: Halves | None = None
+        self._joiner: SurrogateJoiner | None = None
         self._as_it_is = True
         """Nothing has to be looked for in the text: it goes straight through."""
 
@@ -64,10 +67,6 @@ class ReplyReader(ABC, Generic[EventT]):
         """Adds what the event means to `events`."""
 
     @abstractmethod
-    def _decode_loosely(self, value: Any) -> EventT:
-        """An event from JSON that the decoder would not take."""
-
-    @abstractmethod
     def _end(self) -> list[ModelEvent]:
         """The last events, without the usage; a ModelError if the reply is not whole."""
 
@@ -77,16 +76,16 @@ class ReplyReader(ABC, Generic[EventT]):
 
     def _adjusted(self, events: list[ModelEvent]) -> list[ModelEvent]:
         """The events as they can be shown, with what a piece of text alone does not tell."""
-        return events if self._halves is None else self._halves.take(events)
+        return events if self._joiner is None else self._joiner.take(events)
 
     def _decode_torn(self, arrived: ServerEvent, error: Exception) -> EventT:
         """The decoder takes no half of a character and no value of another type, as some servers send them."""
         try:
-            event = self._decode_loosely(json.loads(arrived.data))
+            event = convert_loosely(json.loads(arrived.data), self._decoder.type)
         except (ValueError, RecursionError):
             raise self._errors.no_event(arrived) from error
         if not isinstance(error, msgspec.ValidationError):
-            self._halves = self._halves or Halves()
+            self._joiner = self._joiner or SurrogateJoiner()
             self._as_it_is = False
         return event
 
@@ -94,7 +93,7 @@ class ReplyReader(ABC, Generic[EventT]):
 # --- text in pieces: both classes take the events of a reply as they come, and give back what can be shown by now
 
 
-class Halves:
+class SurrogateJoiner:
     """Joins the halves of characters that were torn apart, as escaped surrogates in two deltas.
 
     A piece that ends with the first half waits for the next one of its kind; a half that stays alone becomes U+FFFD.
@@ -250,12 +249,127 @@ def convert_loosely(value: Any, kind: type[StructT]) -> StructT:
 
 def _read(written: Any, kind: Any) -> Any:
     """The value as the type of its field; None if it cannot be."""
+    if kind is msgspec.Raw:
+        return msgspec.Raw(json.dumps(written).encode())
     for strict in (True, False):  # a number may be written as text
         try:
             return msgspec.convert(written, kind, strict=strict)
         except msgspec.ValidationError:
             continue
-    for one in get_args(kind):
-        if isinstance(one, type) and issubclass(one, msgspec.Struct) and isinstance(written, dict):
+    for one in get_args(kind) or (kind,):
+        if one is str:
+            return text_of(written)
+        if get_origin(one) is list:
+            several = cast("list[Any]", written if isinstance(written, list) else [written])
+            (inner,) = get_args(one)
+            return (
+                [convert_loosely(item, inner) for item in several if isinstance(item, dict)]
+                if _is_struct(inner)
+                else several
+            )
+        if _is_struct(one) and isinstance(written, dict):
             return convert_loosely(cast("Any", written), one)
     return None
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def text_of(value: Any) -> str | None:
+    """The text that something stands for; None if it is none."""
+    match value:
+        case str():
+            return value
+        case bool() | None:
+            return None
+        case int() | float():
+            return str(value)
+        case {"text": str(text)} | {"content": str(text)}:
+            return text
+        case [*several]:
+            return "".join(filter(None, map(text_of, several))) or None
+        case _:
+            return None
+
+
+# --- token counts and cost, in the words of OpenAI's two APIs
+
+DOLLARS = "USD"
+TICKS_PER_DOLLAR = 1e10
+"""xAI's unit."""
+
+
+def read_usage(value: Any) -> Usage | None:
+    """None if there are no counts in it: a reply is not worth less because its bill is unreadable."""
+    usage = _object(value)
+    # Chat completions say prompt and completion where Responses say input and output.
+    reading, writing = (
+        ("prompt", "completion") if "prompt_tokens" in usage or "completion_tokens" in usage else ("input", "output")
+    )
+    prompt, completion = _count(usage.get(f"{reading}_tokens")), _count(usage.get(f"{writing}_tokens"))
+    if prompt is None and completion is None:
+        return None
+    read, written = _object(usage.get(f"{reading}_tokens_details")), _object(usage.get(f"{writing}_tokens_details"))
+    inputs, outputs = prompt or 0, completion or 0
+    reasoning = _first_count(written.get("reasoning_tokens"), usage.get("reasoning_tokens"))
+    if not (read.get("audio_tokens") or usage.get("prompt_audio_seconds")):  # which Mistral counts in the total alone
+        # xAI and Google count a model's thoughts in the total alone.
+        thoughts = (_count(usage.get("total_tokens")) or 0) - inputs - outputs
+        if thoughts > 0:
+            outputs, reasoning = outputs + thoughts, reasoning or thoughts
+    cost = _cost(usage)
+    return Usage(
+        input_tokens=inputs,
+        output_tokens=outputs,
+        cached_tokens=_first_count(
+            read.get("cached_tokens"),
+            usage.get("prompt_cache_hit_tokens"),  # DeepSeek
+            usage.get("cached_tokens"),  # Moonshot, Together
+            usage.get("num_cached_tokens"),  # Mistral
+        ),
+        cache_written_tokens=_first_count(read.get("cache_write_tokens"), usage.get("cache_creation_input_tokens")),
+        reasoning_tokens=reasoning,
+        cost=cost,
+        currency=DOLLARS if cost is not None else "",
+    )
+
+
+def _cost(usage: dict[str, Any]) -> float | None:
+    """In dollars, where the vendor says it."""
+    match usage:
+        case {"cost": {"total_cost": told}}:  # Perplexity
+            return _money(told)
+        case {"cost": told, "is_byok": True}:  # the gateway's share: the vendor behind it sends a bill of its own
+            elsewhere = _money(_object(usage.get("cost_details")).get("upstream_inference_cost"))
+            return None if (share := _money(told)) is None else share + (elsewhere or 0)
+        case {"cost": told}:
+            return _money(told)
+        case {"cost_in_usd_ticks": ticks}:
+            return None if (told := _money(ticks)) is None else told / TICKS_PER_DOLLAR
+        case _:
+            return None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _first_count(*values: Any) -> int:
+    return next((count for value in values if (count := _count(value))), 0)
+
+
+def _count(value: Any) -> int | None:
+    number = _money(value)
+    return None if number is None or number > MOST_TOKENS else int(number)
+
+
+def _money(value: Any) -> float | None:
+    """A number, be it written as text; None if it is none, or below nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
