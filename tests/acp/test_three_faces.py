@@ -309,7 +309,7 @@ def test_three_faces_see_the_same_turn_to_the_byte_and_each_question_is_answered
         ]
     assert len(stage.sdk.told("withdrawn")) == 2 - [first, second].count("sdk")
     assert stage.raw.withdrawn() == 2 - [first, second].count("raw")
-    assert stage.chat.rows_of("  → no longer asked") == 2 - [first, second].count("chat")
+    assert stage.chat.rows_of("  → no longer needed") == 2 - [first, second].count("chat")
     assert [row.partition(":")[0] for row in stage.chat.starting_with("i Allowed in")] == [
         f"i Allowed in {names[who]}" for who in (first, second) if who != "chat"
     ]

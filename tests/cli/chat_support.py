@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.puppet import Puppet
 from tests.support.window import Window
 
-INPUT = "▸ / for commands, @ for files, Ctrl-D leaves"
+INPUT = "▸ / for commands, @ for files, Ctrl-D to quit"
 STATUS = "ask · play/it"
 DONE = '{ text = "All right." }'
 AS_A_SHELL_LEAVES_IT = """
@@ -75,7 +75,7 @@ def wait_for_question(window: Window, choice: str = "n  Reject") -> None:
 
     def takes_a_key() -> bool:
         is_whole = any(model in row for row in window.picture[-1:] for model in ("play/it", "their/model"))
-        is_typing = any(hint in window.text for hint in ("a moment", "Ctrl-U, then", "Backspace: no", "why not"))
+        is_typing = any(hint in window.text for hint in ("Keys ignored", "To answer:", "Backspace: cancel", "reason ▸"))
         return is_whole and choice in window.text and not is_typing
 
     window.wait_until(takes_a_key)

@@ -34,7 +34,7 @@ def test_the_official_client_answers_the_question_of_a_chat(tmp_path: Path) -> N
         (session,) = json.loads(crow(tmp_path, "sessions", "list", "--json").stdout)
         assert session["state"] == "asks"
         asyncio.run(join(session["id"]))
-        window.wait_until("  → no longer asked\n\ni Allowed in judge: Edit nest.py\n")
+        window.wait_until("  → no longer needed\n\ni Allowed in judge: Edit nest.py\n")
         window.wait_until("All right.\n\n✓ done")
         window.wait_for_rows("", INPUT, STATUS)
         window.press("ctrl-d")
@@ -54,7 +54,7 @@ def test_a_run_that_nobody_sits_at_leaves_questions_to_those_who_watch(tmp_path:
         assert passer_by.returncode == 1
         assert "A turn is already running in this session, begun in crow-chat." in passer_by.stderr
         assert "Edit nest.py" not in passer_by.stderr, "it goes on, and is not ours"
-        assert "no longer asked" not in window.text
+        assert "no longer needed" not in window.text
         window.type("y")
         window.wait_until("All right.\n\n✓ done")
 

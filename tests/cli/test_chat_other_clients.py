@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from crow.acp.wire import RequestPermissionRequest
-from crow.cli.answer_keys import Choice
-from crow.cli.interactive_client import Answer, Invite, Nobody, RenderingClient
+from crow.cli.answer_keys import Answer, Choice, Invite, Nobody
+from crow.cli.interactive_client import RenderingClient
 from crow.cli.render import Renderer
 from crow.cli.render_screen import Screen
 from tests.cli.chat_support import (
@@ -46,14 +46,14 @@ def test_another_clients_turn_is_shown(tmp_path: Path) -> None:
         state(agent, "running", by="Zed")
         agent.say("from the other window", "user_message_chunk", "m2")
         agent.say("I am on it.", message="m3")
-        window.wait_until("Zed is at work · ask")
+        window.wait_until("running in Zed · ask")
         window.wait_until("▸ from the other window\n\nI am on it.")
         window.type("later")
         window.press("enter")
         window.wait_until("queued: later")
         state(agent, "idle")
         assert prompt_in(agent) == "later"
-        window.wait_until(lambda: "Zed is at work" not in window.text)
+        window.wait_until(lambda: "running in Zed" not in window.text)
 
 
 def test_a_prompt_that_came_second_leaves_the_other_turn_to_be_stopped(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_prompt_that_came_second_leaves_the_other_turn_to_be_stopped(tmp_path:
         mine = agent.expect("session/prompt")
         state(agent, "running", by="Zed")
         agent.refuse(mine, -32600, "A turn is already running in this session, begun in Zed.")
-        window.wait_until("Zed is at work · ask")
+        window.wait_until("running in Zed · ask")
         window.wait_until("queued: mine")
         window.press("escape")
         agent.expect("session/cancel")
@@ -73,7 +73,7 @@ def test_a_prompt_that_came_second_leaves_the_other_turn_to_be_stopped(tmp_path:
     ("ended", "shown", "goes_on"),
     [
         ({"stopReason": "end_turn"}, "✓ done", True),
-        ({"stopReason": "end_turn", "leftOpen": "question"}, "✓ waiting for your answer", False),
+        ({"stopReason": "end_turn", "leftOpen": "question"}, "✓ waiting for you", False),
         ({"stopReason": "cancelled"}, "■ cancelled", False),
         ({"error": "The provider hung up."}, "✗ The provider hung up.", False),
     ],
@@ -83,7 +83,7 @@ def test_the_end_of_another_clients_turn_is_shown(
 ) -> None:
     with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
         state(agent, "running", by="Zed")
-        window.wait_until("Zed is at work · ask")
+        window.wait_until("running in Zed · ask")
         window.type("later")
         window.press("enter")
         window.wait_until("queued: later")
@@ -92,7 +92,7 @@ def test_the_end_of_another_clients_turn_is_shown(
         if goes_on:
             assert prompt_in(agent) == "later"
         else:
-            window.wait_until("Enter: send it now")
+            window.wait_until("Enter: send now")
             assert "queued: later" in window.text
 
 
@@ -100,7 +100,7 @@ def test_a_watcher_that_stops_a_turn_sees_its_end(tmp_path: Path) -> None:
     play(tmp_path, run_command("sleep 3600"), HELLO)
     with chat(tmp_path, "--mode", "auto", "wait for it", status="auto · play/it") as first:
         first.wait_until(" sleep 3600")
-        with chat(tmp_path, "--continue", status="crow-chat is at work") as second:
+        with chat(tmp_path, "--continue", status="running in crow-chat") as second:
             second.wait_until(" sleep 3600")
             second.press("escape")
             for window in (second, first):
@@ -112,7 +112,7 @@ def test_what_a_watcher_said_into_a_turn_that_is_stopped_waits_at_the_watcher(tm
     crow = altered_crow(tmp_path, STEERS_IN_A_WHILE)
     with chat(tmp_path, "--mode", "auto", "wait for it", status="auto · play/it") as first:
         first.wait_until(" sleep 3600")
-        with chat(tmp_path, "--continue", status="crow-chat is at work", program=crow) as second:
+        with chat(tmp_path, "--continue", status="running in crow-chat", program=crow) as second:
             second.wait_until("You only watch this session.")
             first.wait_until("type this code there")
             code = re.findall(r"\b[A-Z2-9]{4}-[A-Z2-9]{4}\b", first.text)[-1]
@@ -123,7 +123,7 @@ def test_what_a_watcher_said_into_a_turn_that_is_stopped_waits_at_the_watcher(tm
             for said in ("use tabs", "see @nest.py"):
                 second.type(said)
                 second.press("enter")
-                second.wait_until(f"  goes into this turn: {said}")
+                second.wait_until(f"  adding to this turn: {said}")
                 second.press("enter")
                 second.wait_until(f"▸ {said}\n")
             second.press("escape")
@@ -131,7 +131,7 @@ def test_what_a_watcher_said_into_a_turn_that_is_stopped_waits_at_the_watcher(tm
                 "  queued: use tabs",
                 "  queued: see @nest.py",
                 INPUT,
-                "Enter: send it now · ↑: take it back",
+                "Enter: send now · ↑: edit",
                 "auto · play/it",
             )
             first.wait_until("■ cancelled")
@@ -147,7 +147,7 @@ def test_the_code_of_who_joins_is_shown_beside_an_open_question(tmp_path: Path) 
         first.press("y")
         first.wait_until("  + feathers\n")
         wait_for_question(first)
-        with chat(tmp_path, "--continue", status="crow-chat is at work") as second:
+        with chat(tmp_path, "--continue", status="running in crow-chat") as second:
             second.wait_until("You only watch this session.")
             first.wait_until("type this code there")
             second.type(re.findall(r"\b[A-Z2-9]{4}-[A-Z2-9]{4}\b", first.text)[-1])
@@ -164,14 +164,14 @@ def test_two_terminals_share_one_session(tmp_path: Path) -> None:
     (project / "nest.py").write_text("twigs\n")
     with chat(tmp_path, "soften it") as first:
         wait_for_question(first)
-        with chat(tmp_path, "--continue", status="crow-chat is at work") as second:
+        with chat(tmp_path, "--continue", status="running in crow-chat") as second:
             wait_for_question(second)
             assert "▸ soften it\n" in second.text
             assert "  + feathers\n" in second.text
             second.press("y")
             second.wait_until("All right.\n\n✓ done")
             second.wait_for_rows("", INPUT, STATUS)
-            first.wait_until("  → no longer asked\n\ni Allowed in crow-chat (2): Edit nest.py\n")
+            first.wait_until("  → no longer needed\n\ni Allowed in crow-chat (2): Edit nest.py\n")
             first.wait_until("✓ done")
             second.type("and from here")
             second.press("enter")
@@ -198,7 +198,7 @@ def test_a_question_that_was_answered_elsewhere_vanishes(tmp_path: Path) -> None
         agent.update(sessionUpdate="notice", severity="info", title="Allowed in Zed.")
         window.wait_until("i Allowed in Zed.")
         assert "  y  Yes" not in window.text
-        assert "→ no longer asked" in window.text
+        assert "→ no longer needed" in window.text
         window.type("y")  # goes to the input again
         window.wait_until("▸ y")
 
@@ -215,7 +215,7 @@ def test_outside_a_chat_too_a_question_answered_elsewhere_is_not_called_cancelle
     request = msgspec.convert({**question(), "sessionId": "s"}, RequestPermissionRequest)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(client.permit(request))
-    assert "→ no longer asked" in shown.getvalue()
+    assert "→ no longer needed" in shown.getvalue()
 
 
 def test_who_leaves_a_turn_that_others_watch_is_told_that_it_goes_on(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_who_leaves_a_turn_that_others_watch_is_told_that_it_goes_on(tmp_path: P
         agent.update(sessionUpdate="tool_call", toolCallId="c1", title="dig", kind="execute", status="in_progress")
         window.wait_until(" dig\n")
         window.press("ctrl-d")
-        window.wait_until("i The turn goes on. Join it with: crow chat --resume s1")
+        window.wait_until("i The turn is still running. To join it: crow chat --resume s1")
         assert "not finished" not in window.text
 
 

@@ -20,15 +20,13 @@ from crow.acp.wire import (
     ResourceLink,
     UsageUpdate,
 )
-from crow.cli.chat import history as history_module
-from crow.cli.chat.completion import ChatCompleter
-from crow.cli.chat.history import ProjectHistory
-from crow.cli.chat.inline import LineBuffer, breaks_lines_anew
+from crow.cli.chat import completion as history_module
+from crow.cli.chat.application import attention_sequence
+from crow.cli.chat.completion import ChatCompleter, ProjectHistory
+from crow.cli.chat.inline import breaks_lines_anew
 from crow.cli.chat.messages import Message, Outbox, mentioned, missing, picture_mention
-from crow.cli.chat.notify import attention_sequence
 from crow.cli.chat.status_line import Status
-from crow.cli.chat.transcript import Fold
-from crow.cli.chat.unfolding import Unfolding
+from crow.cli.chat.transcript import LineBuffer, Unfolding
 from crow.config.settings import ChatSettings
 
 # --- the status line
@@ -74,8 +72,8 @@ def test_the_status_line_follows_the_session() -> None:
     assert found.mode_after("auto") == "ask"
     assert found.mode_after("unheard of") == ""
     found.next_mode = "auto"
-    found.elsewhere = "Zed is at work"
-    assert found.text(100).startswith("Zed is at work · plan → auto · local/")
+    found.elsewhere = "running in Zed"
+    assert found.text(100).startswith("running in Zed · plan → auto · local/")
     assert Status().text(80) == "starting"
 
 
@@ -342,7 +340,7 @@ def test_a_notification_says_what_is_asked_and_nothing_else(environment: dict[st
 
 def test_what_is_unfolded_is_scrolled_and_turned() -> None:
     unfolding = Unfolding()
-    unfolding.open([Fold("first", [("x", "")]), Fold("second", [(f"line {number}", "") for number in range(100)])])
+    unfolding.open([("first", [("x", "")]), ("second", [(f"line {number}", "") for number in range(100)])])
     texts = [text for _, text in unfolding.rows(80, 7)]
     assert texts[0] == "second"
     assert texts[1].startswith("1-5 of 100 · ")
@@ -362,13 +360,13 @@ def test_what_is_unfolded_is_scrolled_and_turned() -> None:
 def test_what_is_unfolded_is_named_and_its_keys_too_however_long_its_title_is(width: int) -> None:
     unfolding = Unfolding()
     command = "find . -name '*.py' -not -path './.venv/*' -print0 | xargs -0 grep -n 'what was folded' | sort | uniq -c"
-    unfolding.open([Fold("first", [("x", "")]), Fold(command, [(f"line {number}", "") for number in range(100)])])
+    unfolding.open([("first", [("x", "")]), (command, [(f"line {number}", "") for number in range(100)])])
     title, keys, *lines = (text for _, text in unfolding.rows(width, 8))
     assert title.endswith("…")
     assert command.startswith(title[:-1])
     assert keys.startswith("1-6 of 100 · ")
     assert "←→ 2 of 2" in keys
-    assert keys.endswith("Ctrl-O folds")
+    assert keys.endswith("Ctrl-O: close")
     assert lines == [f"line {number}" for number in range(6)]
 
 

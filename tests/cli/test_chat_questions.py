@@ -40,7 +40,7 @@ def test_a_key_answers_a_question_with_the_change_above_it(tmp_path: Path) -> No
             "  y  Allow once",
             "  a  Allow edits of nest.py for this session",
             "  p  Allow edits of nest.py in this project",
-            "  n  Reject · Tab: say why",
+            "  n  Reject · Tab: give a reason",
             STATUS,
         )
         window.press("enter", "up", "y")
@@ -93,10 +93,10 @@ def test_what_is_being_typed_when_a_question_comes_does_not_answer_it(tmp_path: 
         agent.request("session/request_permission", question())
         window.wait_until("n  No")
         window.type("y")
-        hint = "Enter, Tab: after this turn · Ctrl-U, then y/n answers"
+        hint = "Enter or Tab: queue · To answer: Ctrl-U, then y/n"
         window.wait_for_rows("  y  Yes", "  n  No", "▸ only y", hint, "ask · their/model")
         window.press("ctrl-u")
-        window.wait_for_rows("  y  Yes", "  n  No", INPUT, "a moment: you were typing", "ask · their/model")
+        window.wait_for_rows("  y  Yes", "  n  No", INPUT, "Keys ignored while you were typing", "ask · their/model")
         told.touch()
         window.wait_for_rows("  y  Yes", "  n  No", "ask · their/model")
         window.press("n")
@@ -149,7 +149,7 @@ def test_while_a_message_is_typed_no_letter_answers_however_slowly_it_comes(tmp_
             wait(ALONE + 0.1)
         window.wait_until("▸ make it a folder any")
         window.press("backspace")
-        window.wait_until("▸ make it a folder an\nEnter: into this turn · Tab: after it · Ctrl-U, then y/a/p/n answers")
+        window.wait_until("▸ make it a folder an\nEnter: add to this turn · Tab: queue · To answer: Ctrl-U, then y/a/p/n")
         window.press("enter")
         window.wait_until("\n▸ make it a folder an\n\n  y  Allow once")  # the question stays open
         wait_for_question(window)
@@ -169,7 +169,7 @@ def test_what_lasts_is_confirmed_with_enter(tmp_path: Path) -> None:
     with chat(tmp_path, "go") as window:
         wait_for_question(window)
         window.press("a")
-        window.wait_until("Enter: Allow `touch …` for this session · Backspace: no")
+        window.wait_until("Enter: Allow `touch …` for this session · Backspace: cancel")
         wait(QUIET + ALONE)
         assert "→" not in window.text
         window.press("backspace")
@@ -179,7 +179,7 @@ def test_what_lasts_is_confirmed_with_enter(tmp_path: Path) -> None:
         window.press("ctrl-u")
         wait_for_question(window)
         window.press("a")
-        window.wait_until("Enter: Allow `touch …` for this session · Backspace: no")
+        window.wait_until("Enter: Allow `touch …` for this session · Backspace: cancel")
         wait(APART)
         window.press("enter")
         window.wait_until("→ Allow `touch …` for this session")
@@ -192,7 +192,7 @@ def test_enter_confirms_nothing_that_came_at_once(tmp_path: Path) -> None:
     with chat(tmp_path, "go") as window:
         wait_for_question(window)
         window.type("a\r")
-        window.wait_until("Enter: Allow `touch …` for this session · Backspace: no")
+        window.wait_until("Enter: Allow `touch …` for this session · Backspace: cancel")
         window.press("escape")  # no longer about the turn, but about the key
         wait_for_question(window)
         window.press("n")
@@ -204,13 +204,13 @@ def test_a_rejection_can_have_a_reason(tmp_path: Path) -> None:
     play(tmp_path, TOUCH, DONE)
     sent = recording(tmp_path)
     with chat(tmp_path, "go") as window:
-        wait_for_question(window, "n  Reject · Tab: say why")
+        wait_for_question(window, "n  Reject · Tab: give a reason")
         window.press("tab")
-        window.wait_until("why not ▸\nEnter: rejects it with this reason · Esc: back to the choices")
+        window.wait_until("reason ▸\nEnter: reject with this reason · Esc: back")
         window.press("escape")
         wait_for_question(window)
         window.press("tab")
-        window.wait_until("why not ▸")
+        window.wait_until("reason ▸")
         window.type("make it a folder")
         window.press("enter")
         window.wait_until("→ Reject: make it a folder")

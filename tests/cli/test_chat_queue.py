@@ -19,13 +19,13 @@ def test_a_message_is_queued_taken_back_and_sent_after_the_turn(tmp_path: Path) 
         window.press("enter")
         first = agent.expect("session/prompt")
         window.type("second")
-        window.wait_for_rows("▸ second", "Enter, Tab: after this turn", "ask · their/model")
+        window.wait_for_rows("▸ second", "Enter or Tab: queue", "ask · their/model")
         window.press("tab")
         window.type("third")
         window.press("enter")  # this agent knows no steering
-        window.wait_for_rows("  queued: second", "  queued: third", INPUT, "↑: take it back", "ask · their/model")
+        window.wait_for_rows("  queued: second", "  queued: third", INPUT, "↑: edit", "ask · their/model")
         window.press("up")
-        window.wait_for_rows("  queued: second", "▸ third", "Enter, Tab: after this turn", "ask · their/model")
+        window.wait_for_rows("  queued: second", "▸ third", "Enter or Tab: queue", "ask · their/model")
         window.press("ctrl-u")
         agent.answer(first, {"stopReason": "end_turn"})
         assert prompt_in(agent) == "second"
@@ -47,7 +47,7 @@ def test_what_is_held_is_not_sent_after_another_prompt(tmp_path: Path) -> None:
             agent.answer(prompt, {"stopReason": stop})
             window.wait_until(end)
             window.wait_for_rows(
-                "  queued: and push it", INPUT, "Enter: send it now · ↑: take it back", "ask · their/model"
+                "  queued: and push it", INPUT, "Enter: send now · ↑: edit", "ask · their/model"
             )
         window.press("enter")
         assert prompt_in(agent) == "and push it"
@@ -80,7 +80,7 @@ def test_after_a_stop_what_waits_is_held(tmp_path: Path) -> None:
         agent.expect("session/cancel")
         agent.answer(first, {"stopReason": "cancelled"})
         window.wait_until("■ cancelled")
-        window.wait_until("Enter: send it now · ↑: take it back")
+        window.wait_until("Enter: send now · ↑: edit")
         window.press("enter")
         assert prompt_in(agent) == "second"
 
@@ -96,7 +96,7 @@ def test_a_prompt_that_was_not_taken_waits(tmp_path: Path, code: int) -> None:
             "",
             "  queued: hello",
             INPUT,
-            "Enter: send it now · ↑: take it back",
+            "Enter: send now · ↑: edit",
             "ask · their/model",
         )
         window.press("enter")
@@ -143,14 +143,14 @@ def test_enter_steers_the_running_turn_and_tab_queues(tmp_path: Path) -> None:
         agent.say("Working on it.")
         window.wait_until("Working on it.")
         window.type("faster")
-        window.wait_until("Enter: into this turn · Tab: after it")
+        window.wait_until("Enter: add to this turn · Tab: queue")
         window.press("enter")
         steering = agent.expect("_session/steering")
         assert steering["params"]["prompt"] == [{"type": "text", "text": "faster"}]
-        window.wait_until("  goes into this turn: faster")
+        window.wait_until("  adding to this turn: faster")
         agent.answer(steering, {"outcome": "injected"})
         window.wait_until("Working on it.\n\n▸ faster")
-        window.wait_until(lambda: "goes into this turn" not in window.text)
+        window.wait_until(lambda: "adding to this turn" not in window.text)
         window.type("afterwards")
         window.press("tab")
         window.wait_until("  queued: afterwards")
@@ -166,13 +166,13 @@ def test_a_command_does_not_go_into_the_running_turn(tmp_path: Path) -> None:
         window.press("enter")
         first = agent.expect("session/prompt")
         window.type("/con")
-        window.wait_until("Enter: takes what is marked · Tab: the next")
+        window.wait_until("Enter: accept · Tab: next")
         window.press("ctrl-u")
         window.type("/contexts is no command")
-        window.wait_until("Enter: into this turn · Tab: after it")
+        window.wait_until("Enter: add to this turn · Tab: queue")
         window.press("ctrl-u")
         window.type("/context ")
-        window.wait_until("Enter, Tab: after this turn")
+        window.wait_until("Enter or Tab: queue")
         window.press("enter")
         window.wait_until("  queued: /context")
         agent.answer(first, {"stopReason": "end_turn"})
@@ -187,7 +187,7 @@ def test_the_model_gets_what_was_said_into_its_turn(tmp_path: Path) -> None:
         window.wait_until("test -e go")
         window.type("and hurry")
         window.press("enter")
-        window.wait_until("  goes into this turn: and hurry")
+        window.wait_until("  adding to this turn: and hurry")
         window.press("enter")
         window.wait_until("▸ wait for it\n\n▸ and hurry\n")
         (project / "go").touch()
@@ -205,12 +205,12 @@ def test_what_was_said_into_a_turn_that_is_stopped_waits(tmp_path: Path) -> None
         window.wait_until(" sleep 3600")
         window.type("and hurry")
         window.press("enter")
-        window.wait_until("  goes into this turn: and hurry")
+        window.wait_until("  adding to this turn: and hurry")
         window.press("enter")
         window.wait_until("▸ wait for it\n\n▸ and hurry\n")
         window.press("escape")
         window.wait_until("■ cancelled")
-        window.wait_for_rows("  queued: and hurry", INPUT, "Enter: send it now · ↑: take it back", "auto · play/it")
+        window.wait_for_rows("  queued: and hurry", INPUT, "Enter: send now · ↑: edit", "auto · play/it")
 
 
 def test_steering_is_taken_back_before_it_is_sent(tmp_path: Path) -> None:
@@ -221,14 +221,14 @@ def test_steering_is_taken_back_before_it_is_sent(tmp_path: Path) -> None:
         window.type("faster")
         window.press("enter")
         window.wait_for_rows(
-            "  goes into this turn: faster", INPUT, "Enter: send it now · ↑: take it back", "ask · their/model"
+            "  adding to this turn: faster", INPUT, "Enter: send now · ↑: edit", "ask · their/model"
         )
         window.press("up")
         window.wait_until("▸ faster")
         assert "goes into" not in window.text
         window.type(", please")
         window.press("enter")
-        window.wait_until("  goes into this turn: faster, please")
+        window.wait_until("  adding to this turn: faster, please")
         window.press("enter")  # now
         assert agent.next()["params"]["prompt"] == [{"type": "text", "text": "faster, please"}]
 
@@ -241,7 +241,7 @@ def test_steering_that_the_agent_has_not_taken_is_withdrawn(tmp_path: Path) -> N
         window.type("faster")
         window.press("enter")
         steering = agent.expect("_session/steering")
-        window.wait_until("  goes into this turn: faster")
+        window.wait_until("  adding to this turn: faster")
         window.press("up")
         assert agent.expect("$/cancel_request")["params"] == {"requestId": steering["id"]}
         window.wait_until("▸ faster")
@@ -256,7 +256,7 @@ def test_steering_that_no_turn_takes_becomes_a_prompt(tmp_path: Path, fault: str
         first = agent.expect("session/prompt")
         window.type("faster")
         window.press("enter")
-        window.wait_until("  goes into this turn: faster")
+        window.wait_until("  adding to this turn: faster")
         agent.answer(first, {"stopReason": "end_turn"})
         agent.answer(agent.expect("_session/steering"), {"outcome": "promptRequired", "reason": "noRunningTurn"})
         assert prompt_in(agent) == "faster"
@@ -299,5 +299,5 @@ def test_what_a_turn_did_not_take_in_waits(tmp_path: Path, failed: bool) -> None
         else:
             agent.answer(first, {"stopReason": "cancelled", "_meta": {"steering": left}})
         window.wait_until("  queued: faster")
-        window.wait_until("Enter: send it now")
+        window.wait_until("Enter: send now")
         assert "a word" not in window.text

@@ -58,7 +58,7 @@ def test_a_narrower_window_leaves_nothing_behind(tmp_path: Path) -> None:
     in between nobody can know, so nothing is: the seconds stand still."""
     still = tmp_path / "still"
     tick = f"lambda self: os.path.exists({str(still)!r}) or tick(self)"
-    fault = f"import os; from crow.cli.chat.transcript import ChatRenderer as R; tick = R.tick; R.tick = {tick}"
+    fault = f"import os; from crow.cli.render import Renderer as R; tick = R.tick; R.tick = {tick}"
     pictures = [""]
 
     def is_still() -> bool:

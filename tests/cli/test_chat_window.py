@@ -18,7 +18,7 @@ def test_long_outputs_are_folded_and_unfolded(tmp_path: Path) -> None:
         window.type("count")
         window.press("enter")
         window.wait_until("✓ done")
-        assert "  │ … 50 lines before · Ctrl-O\n  │ 51\n" in window.text
+        assert "  │ … 50 earlier lines · Ctrl-O\n  │ 51\n" in window.text
         assert "  12\n" not in window.text
         window.press("ctrl-o")
         window.wait_until("\nseq 1 60\n1-16 of 60 · ")
@@ -41,11 +41,11 @@ def test_the_rest_of_a_long_line_is_unfolded(tmp_path: Path) -> None:
     play(tmp_path, f"{run_command(f'echo {text}')}, {call('write', path='a.txt', content=text)}", DONE)
     with chat(tmp_path, "--mode", "auto", "go", status="auto · play/it", lines=50) as window:
         window.wait_until("✓ done")
-        assert "  │ … the rest of long lines · Ctrl-O\n  │ xxx" in window.text
-        assert "x…\n    (no line end here)\n  … the rest of long lines · Ctrl-O\n" in window.text
+        assert "  │ … long lines cut · Ctrl-O\n  │ xxx" in window.text
+        assert "x…\n    (no newline at end of file)\n  … long lines cut · Ctrl-O\n" in window.text
         window.press("ctrl-o")
         window.wait_until("\nWrite a.txt +1 ")
-        window.wait_until("xTHE-END\n    (no line end here)")
+        window.wait_until("xTHE-END\n    (no newline at end of file)")
         window.press("left")
         window.wait_until("xTHE-END\n▸")
 
@@ -64,11 +64,11 @@ def test_a_question_that_comes_while_something_is_unfolded_says_what_to_do(tmp_p
             status="completed",
             content=[output],
         )
-        window.wait_until("30 lines before · Ctrl-O")
+        window.wait_until("30 earlier lines · Ctrl-O")
         window.press("ctrl-o")
         window.wait_until("1-16 of 40")
         asked = agent.request("session/request_permission", question())
-        window.wait_until("Ctrl-O folds it; then answer")
+        window.wait_until("Ctrl-O closes this; then answer")
         window.press("y", "ctrl-o")
         window.wait_until(lambda: "of 40" not in window.text)
         wait_for_question(window, "y  Yes")
@@ -221,16 +221,16 @@ def test_a_prompt_of_one_endless_line_is_folded(tmp_path: Path) -> None:
         agent.answer(agent.expect("session/prompt"), {"stopReason": "end_turn"})
         window.wait_until("✓ done")
         assert sum("twig twig" in row for row in window.scrollback) < 15
-        assert "  … the rest of long lines · Ctrl-O" in window.scrollback
+        assert "  … long lines cut · Ctrl-O" in window.scrollback
         window.press("ctrl-o")
-        window.wait_until("What you said\n1-16 of 2")
+        window.wait_until("Your message\n1-16 of 2")
 
 
 def test_a_low_window_shows_that_there_are_other_choices(tmp_path: Path) -> None:
     play(tmp_path, run_command("touch f1"), DONE)
     with chat(tmp_path, "go", lines=5, columns=70) as window:
         window.wait_until("  y/a/p/n: y Allow once · a Allow")
-        window.wait_until(lambda: "a moment" not in window.text)
+        window.wait_until(lambda: "Keys ignored" not in window.text)
         window.press("n")
         window.wait_until("✓ done")
         assert "  → Reject" in window.scrollback
@@ -253,4 +253,4 @@ def test_all_lines_of_a_long_output_are_counted(tmp_path: Path) -> None:
     play(tmp_path, run_command("seq 300000"), HELLO)
     with chat(tmp_path, "--mode", "auto", status="auto · play/it") as window:
         window.type("count\r")
-        window.wait_until("299990 lines before · Ctrl-O")
+        window.wait_until("299990 earlier lines · Ctrl-O")

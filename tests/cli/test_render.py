@@ -38,8 +38,7 @@ from crow.acp.wire import (
     UsageUpdate,
     UserMessageChunk,
 )
-from crow.cli.answer_keys import choices_of
-from crow.cli.interactive_client import rejection
+from crow.cli.answer_keys import choices_of, rejection
 from crow.cli.render import Renderer, is_wait
 from crow.cli.render_inline import pieces
 from crow.cli.render_prose import prose
@@ -308,7 +307,7 @@ def test_other_content_is_named() -> None:
     renderer.close()
     assert paper.getvalue() == (
         "[image/png][audio/wav][a.py](file:///a.py)[file:///b.py]\n\n"
-        "✓ Edit a.py\n  /a.py (new) · +1 −0\n  + x\n    (no line end here)\n"  # noqa: RUF001 -- a minus sign
+        "✓ Edit a.py\n  /a.py (new) · +1 −0\n  + x\n    (no newline at end of file)\n"  # noqa: RUF001 -- a minus sign
     )
 
 
@@ -395,7 +394,7 @@ def test_a_change_of_blanks_alone_can_be_seen() -> None:
     assert diff_of(edited("\ta \nb\n", "    a\nb\n"))[1:] == ["  - →   a·", "  +     a", "    b"]
     assert diff_of(edited("a\n", "a\r\n"))[1:] == ["  - a", "  + a␍"]
     assert diff_of(edited("a\r\n", "b\r\n"))[1:] == ["  - a", "  + b"]
-    assert diff_of(edited("a", "a\n"))[1:] == ["  - a", "    (no line end here)", "  + a"]
+    assert diff_of(edited("a", "a\n"))[1:] == ["  - a", "    (no newline at end of file)", "  + a"]
 
 
 def test_nothing_hides_in_a_diff() -> None:
@@ -521,7 +520,7 @@ def test_a_command_ends_with_its_exit_and_its_last_lines() -> None:
     assert lines == [
         "✓ true · exit 0 · 0.1 s",
         "✗ make · exit 2 · 0.2 s",
-        "  │ … 30 lines before",
+        "  │ … 30 earlier lines",
         *(f"  │ line {number}" for number in range(31, 41)),
     ]
 
@@ -786,7 +785,7 @@ def test_the_live_line_says_what_is_waited_for_and_how_long() -> None:
     renderer.update(
         Notice(severity="warning", title="503. Trying again in 4 s.", meta=NoticeMeta(crow=NoticeFacts(retry_in=4)))
     )
-    assert picture_after(1) == "trying again in 3 s"
+    assert picture_after(1) == "retrying in 3 s"
     assert picture_after(3) == "waiting for the model 4 s"
     renderer.interrupted()
     assert picture_after(0) == "stopping"
@@ -828,7 +827,7 @@ def test_subagents_that_work_at_once_are_all_to_be_seen() -> None:
     clock.now += 2
     renderer.tick()
     first, *below = paper.picture()
-    assert first[2:] == "2 subagents at work 2 s"
+    assert first[2:] == "2 subagents running 2 s"
     assert below == [
         *("  Work: Pears", "  │ ✓ Read b", "  │ ✓ Read c", "  │ … Edit d"),
         *("  Explore: Apples", "  │ … Find"),
@@ -1073,24 +1072,3 @@ def test_what_has_no_blanks_is_cut_where_the_line_is_full() -> None:
     assert folded(" " * 5 + "x" * 9, 10) == [" " * 5 + "x" * 5, "x" * 4]
     assert folded("one two  three", 10) == ["one two  ", "three"]
     assert folded("", 10) == [""]
-
-
-def test_calls_that_were_all_interrupted_are_counted() -> None:
-    paper = io.StringIO()
-    renderer = Renderer(Screen(paper), clock=Clock())
-    renderer.begin_turn()
-    for number in range(50):
-        renderer.update(ToolCall(tool_call_id=f"c{number}", title=f"echo {number}", kind="execute", status="pending"))
-    why = "Interrupted by the user before it was done."
-    text = ContentToolContent(content=TextContent(text=why))
-    for number in range(50):
-        renderer.update(
-            ToolCallUpdate(tool_call_id=f"c{number}", status="failed", content=[text], raw_output={"message": why})
-        )
-    renderer.stop("cancelled")
-    assert paper.getvalue().splitlines() == [
-        *(f"✗ echo {number} · {why}" for number in range(3)),
-        f"✗ 47 more calls · {why}",
-        "",
-        "■ cancelled",
-    ]

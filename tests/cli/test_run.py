@@ -296,7 +296,7 @@ def test_what_is_typed_at_once_answers_no_question(tmp_path: Path, text: str) ->
     with Window(tmp_path, "run", "--cwd", str(project), "hello") as window:
         window.wait_until("n  Reject\n  →")
         window.type(text)
-        window.wait_until("→ a moment: you were typing")
+        window.wait_until("→ Keys ignored while you were typing")
         window.type("y")  # nor does what follows it
         window.wait_until(lambda: window.picture[-1] == "  →")
         window.press("n")
@@ -330,11 +330,11 @@ def test_an_answer_that_lasts_is_confirmed_with_enter(tmp_path: Path, key: str) 
     with Window(tmp_path, "run", "--cwd", str(project), "hello") as window:
         window.wait_until("n  Reject\n  →")
         window.press("a")
-        window.wait_until("→ Enter: Allow `touch …` for this session · Backspace: no")
+        window.wait_until("→ Enter: Allow `touch …` for this session · Backspace: cancel")
         window.press(key)
         window.wait_until(lambda: window.picture[-1] == "  →")
         window.press("a")
-        window.wait_until("→ Enter: Allow `touch …` for this session · Backspace: no")
+        window.wait_until("→ Enter: Allow `touch …` for this session · Backspace: cancel")
         time.sleep(APART)  # as a person would
         window.press("enter")
         window.wait_until("→ Allow `touch …` for this session")
@@ -435,7 +435,7 @@ def test_a_model_that_repeats_itself_with_nobody_to_ask_is_no_success(tmp_path):
     said = run(tmp_path, "read it")
     assert said.returncode == 1
     assert "was called 5 times with the same result" in said.stdout
-    assert "stopped: the same call was made again and again" in said.stderr
+    assert "stopped: the same call kept repeating" in said.stderr
 
 
 def test_waiting_for_the_person_leaves_no_lines(tmp_path: Path) -> None:
@@ -502,5 +502,5 @@ def test_in_a_terminal_a_key_says_how_to_go_on(tmp_path: Path, key: bytes, code:
         terminal.expect("  3  Stop")
         terminal.expect("→ ")
         terminal.press(key)
-        terminal.expect("Hello" if code == 0 else "stopped: the budget is used up")
+        terminal.expect("Hello" if code == 0 else "stopped: budget used up")
         assert terminal.ended() == code

@@ -28,14 +28,12 @@ from crow.acp.wire import (
     Update,
     UserMessageChunk,
 )
-from crow.cli.answer_keys import Choice
+from crow.cli.answer_keys import Answer, Answerer, Choice, Invite
 from crow.cli.demo_project import TESTS, environment, furnish, run_tests
 from crow.cli.editors import EDITORS, launch
 from crow.cli.interactive_client import (
     AGENT,
-    Answer,
     Interrupts,
-    Invite,
     Keyboard,
     RenderingClient,
     exit_code_of,
@@ -247,7 +245,7 @@ class ScriptedPerson(RenderingClient):
             await asyncio.sleep(PAUSE)
 
 
-class _DemoAnswers:
+class _DemoAnswers(Answerer):
     """Answers as the scene says; whoever watches may be quicker."""
 
     def __init__(self, keyboard: Keyboard | None) -> None:

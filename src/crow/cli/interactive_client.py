@@ -13,11 +13,11 @@ import termios
 import tty
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import Self
 
 from crow.acp.client import Client, Rejection, RemoteAgent
-from crow.acp.wire import Notice, PermissionOption, RequestPermissionRequest, Update
-from crow.cli.answer_keys import TYPING, AnswerKeys, Choice, choices_of
+from crow.acp.wire import Notice, RequestPermissionRequest, Update
+from crow.cli.answer_keys import TYPING, Answer, Answerer, AnswerKeys, Choice, Invite, choices_of
 from crow.cli.process import heeded_signals
 from crow.cli.render import Renderer, is_wait
 from crow.cli.render_screen import folded
@@ -40,52 +40,7 @@ SPECIAL_KEY = re.compile(r"\x1b(\[[0-9;]*[A-Za-z~]|O.|.)?")
 """Arrows, function keys and the like: they begin with an escape and say nothing here."""
 
 
-class Answer(NamedTuple):
-    option: PermissionOption | None
-    """The one that was chosen, if one was."""
-    words: str
-    """What is written as the answer."""
-    reason: str = ""
-    """Why the person rejects it, in their words."""
-
-
-Invite = Callable[[str], None]
-"""Shows that an answer can be given now, with a hint on how, which may be empty."""
-
-
-class Answerer(Protocol):
-    """Who answers a question. `listening` begins before the question is shown and lasts until it is answered."""
-
-    def listening(self) -> contextlib.AbstractContextManager[None]: ...
-
-    async def choose(self, choices: Sequence[Choice], invite: Invite) -> Answer: ...
-
-
-def rejection(choices: Sequence[Choice]) -> PermissionOption | None:
-    """The gentlest way to say no; None if there is only yes to choose from."""
-    options = [choice.option for choice in choices]
-    for kind in ("reject_once", "reject_always"):
-        for option in options:
-            if option.kind == kind:
-                return option
-    return None
-
-
-class Nobody:
-    """For when there is nobody to ask; `rejected` counts what would have been asked."""
-
-    def __init__(self) -> None:
-        self.rejected = 0
-
-    def listening(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
-    async def choose(self, choices: Sequence[Choice], invite: Invite = lambda _: None) -> Answer:
-        self.rejected += 1
-        return Answer(rejection(choices), "rejected, as there is no terminal to ask in")
-
-
-class Keyboard:
+class Keyboard(Answerer):
     """The person at the terminal: one key, see `AnswerKeys`. Ctrl-C still interrupts."""
 
     def __init__(self, terminal: int, *, at_stake: bool = True) -> None:
@@ -113,10 +68,7 @@ class Keyboard:
 
     async def choose(self, choices: Sequence[Choice], invite: Invite) -> Answer:
         self._invite, self._hint = invite, None
-        choice = await self._keys.choose(choices)
-        if choice is None:
-            return Answer(rejection(choices), "rejected")
-        return Answer(choice.option, choice.option.name)
+        return await self._keys.choose(choices)
 
     def _show_state(self) -> None:
         keys = self._keys
@@ -199,7 +151,7 @@ class RenderingClient(Client):
 
     def why_withdrawn(self) -> str:
         """What is written in the place of an answer where the question is no longer put."""
-        return "cancelled" if self.renderer.is_stopping else "no longer asked"
+        return "cancelled" if self.renderer.is_stopping else "no longer needed"
 
     def _catch_up(self) -> None:
         for update in self._meanwhile:

@@ -13,7 +13,7 @@ import msgspec
 from crow.cli.parsing import a_folder
 from crow.cli.process import in_a_folder
 from crow.cli.run_prompt import WrongUsage
-from crow.cli.terminal import choose, is_interactive, only_prints_lines
+from crow.cli.terminal import is_interactive, only_prints_lines
 from crow.config.discovery import ALLOW, MODE, MODEL
 from crow.config.settings import MODES
 from crow.errors import CrowError
@@ -22,9 +22,6 @@ from crow.visible import one_line
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """What is meant as one, also if it is none: a single word."""
-
-MOST_NUMBERED = 20
-"""Sessions in the list of a terminal that can only print lines."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -87,16 +84,13 @@ def chosen_session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | No
         )
     if arguments.go_on:
         return entries[0]
-    if not is_interactive():
-        raise WrongUsage("--resume needs an ID where nobody can be asked; crow sessions lists them")
+    if not is_interactive() or not sys.stdout.isatty() or only_prints_lines(os.environ):
+        raise WrongUsage("--resume needs an ID here. To list sessions: crow sessions")
     return _pick(entries)
 
 
 def _pick(entries: Sequence[SessionEntry]) -> SessionEntry:
     """The one that the person picks. CrowError if they pick none."""
-    if only_prints_lines(os.environ) or not sys.stdout.isatty():
-        shown = entries[:MOST_NUMBERED]
-        return shown[choose("Which", [entry.shown_title for entry in shown])]
     from crow.cli.chat.picker import pick
     from crow.cli.sessions import with_states
     from crow.session.export import moment

@@ -26,7 +26,6 @@ from crow.cli.render_calls import (
     lines_printed,
     live_lines,
     message_of,
-    only_words,
     shown_diff,
     subagents,
     text_lines,
@@ -71,7 +70,7 @@ WAITS = {"text": "writing", "thought": "thinking", "prompt": "waiting for the mo
 """What the live line says after some words of each kind."""
 STOPPING = "stopping"
 ANSWER = "  → "
-REST_OF_LINES = "the rest of long lines"
+REST_OF_LINES = "long lines cut"
 OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
@@ -81,24 +80,39 @@ LONGEST_ASKED_LINE = 20_000
 """Columns that are shown of a line of what the person is asked about."""
 UNFOLD = "Ctrl-O"
 """The key that shows all of it, where there is one."""
-HOW_TO_UNFOLD = f" · {UNFOLD}"
-"""What may stand behind a line that says what is left out."""
-ALIKE_CALLS = 3
-"""Calls in a row that failed for the same reason, of which each has a line: of the others the number is said."""
+MOST_FOLDED = 50
+"""Outputs that can still be unfolded: the last ones."""
+PROMPT_ROWS = 10
+"""Rows that are shown of a long prompt, such as one that was pasted."""
 MOST_SHOWN = 1_000_000
 """Characters of a change, in all its lines: more would only push everything else out of the terminal."""
 
 
-class Renderer:
-    shows_prompts = False
-    """Whether what the person said is shown when a replay, or another client's turn, tells it."""
-    unfolds = False
-    """Whether there is a way to show what `_left_out` says is missing."""
+Fold = tuple[str, Sequence[tuple[str, str]]]
+"""The title and the lines, each with its style, of a text of which only a part was shown."""
 
-    def __init__(self, screen: Screen, *, folder: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+
+class Renderer:
+    """Shows the updates of a session on a screen.
+
+    `in_chat`: prompts of a replay and of other clients are shown too, what is folded can be unfolded, and choices,
+    usage and what is being waited for stand in the rows below.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        *,
+        folder: str = "",
+        in_chat: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.folder = folder
         """The project's, without links: paths in it are shown relative to it."""
+        self.folds: list[Fold] = []
+        """What was folded in a chat and can still be unfolded."""
         self._screen = screen
+        self._in_chat = in_chat
         self._clock = clock
         self._block = ""
         """What the last line belongs to: between different things there is an empty line."""
@@ -111,12 +125,13 @@ class Renderer:
         self._waiting_since = self._turn_since = self._last_word = clock()
         self._retry_at: float | None = None
         self._asking = False
-        self._failed_alike: list[RunningCall] = []
-        """The last calls in a row that failed for the same reason and have nothing else to show."""
         self._asked = ""
         """The title of what was asked last."""
         self._hint: str | None = None
         """What stands where the answer to it will be; None while none is taken."""
+        self._prompt = ""
+        """The prompt that was shown last."""
+        self._prompts_sent = 0
 
     # --- the frame around a turn
 
@@ -128,8 +143,10 @@ class Renderer:
         self._screen.flush()
 
     def prompt(self, text: str) -> None:
-        """What the person says to the agent."""
-        self.mark("▸", text, BOLD)
+        """Shows what the person sends here, as it is shown when the conversation is loaded again."""
+        self._prompts_sent += 1
+        self._show_prompt(wire.TextContent(text=text), f"sent {self._prompts_sent}")
+        self.pause()
 
     def wait(self, label: str) -> None:
         """From now on the live line says this, with the time that passes."""
@@ -161,7 +178,7 @@ class Renderer:
         self._close_turn()
         took = duration(self._clock() - self._turn_since)
         words = how_it_stopped(reason, left_open)
-        if self._usage is not None:
+        if self._usage is not None and not self._in_chat:
             window = f" of {self._usage.size:,}" if self._usage.size else ""
             usage = f"{self._usage.used:,}{window} tokens"
             if (cost := self._usage.cost) is not None:
@@ -177,6 +194,11 @@ class Renderer:
         """The turn ended with an error."""
         self._close_turn()
         self.mark("✗", message, BAD)
+
+    @property
+    def held(self) -> str:
+        """What is held back of the line that is being written: it may turn out to be a part of something."""
+        return self._prose.held if self._prose is not None else ""
 
     @property
     def is_stopping(self) -> bool:
@@ -209,8 +231,8 @@ class Renderer:
             case wire.UsageUpdate():
                 self._usage = update
             case wire.UserMessageChunk():
-                if self.shows_prompts:
-                    self._say("prompt", update.content, update.message_id)
+                if self._in_chat:
+                    self._show_prompt(update.content, update.message_id)
             case (
                 wire.AvailableCommandsUpdate()
                 | wire.CurrentModeUpdate()
@@ -241,6 +263,23 @@ class Renderer:
         if self._waiting != label:
             self.wait(label)
         self._last_word = self._clock()
+
+    def _show_prompt(self, content: wire.ContentBlock, message_id: str | None) -> None:
+        if isinstance(content, wire.ResourceLink):
+            if content.name not in self._prompt:
+                self._say("prompt", wire.TextContent(text=f" [{one_line(content.name)}]"), message_id)
+            return
+        if not isinstance(content, wire.TextContent) or not self._in_chat:
+            self._say("prompt", content, message_id)
+            return
+        self._prompt = content.text
+        lines = content.text.split("\n")
+        shown = first_rows(lines, max((self._screen.width or 80) - 2, 1), PROMPT_ROWS)
+        self._say("prompt", wire.TextContent(text="\n".join(shown)), message_id)
+        if shown != lines:
+            self.pause()
+            whole = [(f"  {line}", PLAIN) for line in clean_prose(content.text).split("\n")]
+            self._more("Your message", len(shown), whole, is_cut=shown != lines[: len(shown)])
 
     def _new_prose(self, kind: str) -> Prose:
         if kind == "thought":
@@ -317,8 +356,6 @@ class Renderer:
 
     def _show_end(self, call: RunningCall, *, ok: bool) -> None:
         """One line, and below it what the person has not seen yet: why it failed, the change, the last output."""
-        if self._is_one_of_many("" if ok else only_words(call), call):
-            return
         fact, lines = brought(call, ok=ok)
         is_command = call.kind == "execute"
         seconds = self._clock() - call.started
@@ -334,23 +371,6 @@ class Renderer:
         for item in call.content:
             if isinstance(item, wire.DiffToolContent) and item not in call.asked:
                 self._diff(call.title, item, DIFF_LINES, LONGEST_LINE)
-
-    def _is_one_of_many(self, failure: str, call: RunningCall) -> bool:
-        """Whether a call that failed for this reason needs no line of its own."""
-        if not failure or (self._failed_alike and only_words(self._failed_alike[-1]) != failure):
-            self._end_alike()
-        if failure:
-            self._failed_alike.append(call)
-        return len(self._failed_alike) > ALIKE_CALLS
-
-    def _end_alike(self) -> None:
-        """Says how many calls have failed for the same reason without a line of their own."""
-        alike, self._failed_alike = self._failed_alike, []
-        if len(alike) > ALIKE_CALLS:
-            more = counted(len(alike) - ALIKE_CALLS, "more call")
-            why = only_words(alike[-1])
-            room = self._screen.width - len(HOW_TO_UNFOLD) if self._screen.width else LONGEST_LINE
-            self._left_out(cut(f"✗ {more} · {why}", room), why, [(f"  {call.title}", PLAIN) for call in alike])
 
     def _call_line(self, mark: str, style: str, call: RunningCall, facts: list[str]) -> None:
         self._open_block("calls")
@@ -373,7 +393,7 @@ class Renderer:
         """The end of it, where programs say how it went. `total`: lines that were printed, also those not here."""
         last = lines[-OUTPUT_LINES:]
         shown = [cut(line, LONGEST_LINE) for line in last]
-        before = f"{counted(total - len(last), 'line')} before" if total > len(last) else ""
+        before = f"{counted(total - len(last), 'earlier line')}" if total > len(last) else ""
         whole = [(f"  {line}", PLAIN) for line in lines]
         self._say_what_is_left_out(OUTPUT_BORDER, before, title, whole, is_cut=shown != last)
         for line in shown:
@@ -402,12 +422,23 @@ class Renderer:
         self, border: str, more: str, title: str, lines: Sequence[tuple[str, str]], *, is_cut: bool
     ) -> None:
         """Nothing, if all is shown. `more` counts whole lines; that others are cut helps only who can unfold them."""
-        if words := ", ".join(filter(None, (more, REST_OF_LINES if is_cut and self.unfolds else ""))):
+        if words := ", ".join(filter(None, (more, REST_OF_LINES if is_cut and self._in_chat else ""))):
             self._left_out(f"{border}… {words}", title, lines)
 
     def _left_out(self, words: str, title: str, lines: Sequence[tuple[str, str]]) -> None:
-        """Says that not all lines of something are shown. To be overridden where there is a way to show them."""
+        """Says that not all lines of something are shown, and in a chat keeps them to be unfolded."""
+        if self._in_chat:
+            self.folds = [*self.folds[1 - MOST_FOLDED :], (title, lines)]
+            words += f" · {UNFOLD}"
         self._screen.line(words, DIM)
+
+    def print_fold(self, fold: Fold) -> None:
+        """Prints all of what was folded, to stay."""
+        title, lines = fold
+        self.mark("▾", title, DIM)
+        for text, style in lines:
+            self._code("", text, style)
+        self._screen.flush()
 
     # --- the plan
 
@@ -422,11 +453,8 @@ class Renderer:
 
     # --- questions
 
-    def ask(self, request: wire.RequestPermissionRequest, choices: Sequence[tuple[str, str]] | None = ()) -> None:
-        """Shows what is asked and why, and the choices as keys and words; None if they are shown elsewhere.
-
-        The live line rests until `show_answer`.
-        """
+    def ask(self, request: wire.RequestPermissionRequest, choices: Sequence[tuple[str, str]] = ()) -> None:
+        """Shows what is asked and why, and the choices as keys and words. The live line rests until `show_answer`."""
         call = self._know(request.tool_call)
         self._asking, self._asked, self._hint = True, call.title, None
         content = request.tool_call.content or []
@@ -438,7 +466,7 @@ class Renderer:
         else:
             self._line("? ", QUESTION, ("Permission needed: ", BOLD), (call.title, title_style(call.kind, BOLD)))
             self._show_asked(content, call.title)
-        for key, words in choices or ():
+        for key, words in () if self._in_chat else choices:
             self._line(f"  {key}  ", QUESTION, (one_line(words), PLAIN))
         self._screen.flush()
 
@@ -494,12 +522,13 @@ class Renderer:
 
     def tick(self) -> None:
         """Called several times a second: shows what is being waited for, and for how long."""
-        if self._asking or not self._waiting or not self._screen.live:
+        if self._asking or not self._waiting:
+            self._screen.end_live()
             return
         self._screen.measure()
         now = self._clock()
         frame = SPINNER[int(now * 10) % len(SPINNER)]
-        if self._screen.column:
+        if self._screen.column and not self._in_chat:
             silence = now - self._last_word
             if silence >= SILENCE:
                 self._screen.show_live(f" {frame} {silence:.0f} s")
@@ -511,10 +540,10 @@ class Renderer:
     def _live_label(self, now: float) -> tuple[str, float]:
         """What is being waited for, and for how many seconds."""
         if self._retry_at is not None and self._retry_at > now:
-            return f"trying again in {self._retry_at - now:.0f} s", 0
+            return f"retrying in {self._retry_at - now:.0f} s", 0
         together = subagents(self._calls.values())
         if len(together) > 1:
-            return f"{len(together)} subagents at work", now - min(call.started for call in together)
+            return f"{len(together)} subagents running", now - min(call.started for call in together)
         return self._waiting, now - self._waiting_since
 
     # --- lines and blocks
@@ -539,8 +568,6 @@ class Renderer:
         """Ends what was being written. Something else than before gets an empty line in between."""
         self._end_prose()
         self._screen.end_line()
-        if block != "calls":
-            self._end_alike()
         if self._block and block != self._block:
             self._screen.line()
         self._block = block
@@ -551,12 +578,11 @@ class Renderer:
             self._prose = None
 
     def _close_turn(self) -> None:
-        self._end_alike()
         for call in self._calls.values():
             self._call_line("■", WARNING, call, ["not finished"])
         self._calls.clear()
         self._end_prose()
-        self._screen.hide_live()
+        self._screen.end_live()
         self._screen.end_line()
         self._waiting = ""
         self._asking = False
@@ -570,17 +596,31 @@ def is_wait(update: wire.Update) -> bool:
 def how_it_stopped(reason: str, left_open: str = "") -> str:
     """A stop reason in words."""
     if left_open == "repetition":
-        return "stopped: the same call was made again and again"
+        return "stopped: the same call kept repeating"
     if left_open == "budget":
-        return "stopped: the budget is used up"
+        return "stopped: budget used up"
     if left_open == "question":
-        return "waiting for your answer"
+        return "waiting for you"
     if reason == StopReason.END_TURN:
         return "done"
     if reason == StopReason.CANCELLED:
         return "cancelled"
     known = StopReason(reason).why if reason in StopReason.__members__.values() else ""
     return f"stopped: {known}" if known else one_line(f"stopped: {reason}")
+
+
+def first_rows(lines: list[str], width: int, most: int) -> list[str]:
+    """All lines, or if they fill more than twice as many rows as `most`, the first ones; the last may be cut."""
+    rows = [-(-max(cells(line), 1) // width) for line in lines]
+    if sum(rows) <= 2 * most:
+        return lines
+    shown: list[str] = []
+    for line, its_rows in zip(lines, rows, strict=True):
+        if most <= 0:
+            break
+        shown.append(line if its_rows <= most else cut(line, most * width))
+        most -= its_rows
+    return shown
 
 
 def _that_fit(lines: list[str]) -> list[str]:

@@ -4,8 +4,8 @@ from typing import TextIO
 
 from crow.acp.client import Rejection
 from crow.acp.wire import AgentMessageChunk, RequestPermissionRequest, Update
-from crow.cli.answer_keys import choices_of
-from crow.cli.interactive_client import Answerer, Nobody, RenderingClient
+from crow.cli.answer_keys import Answerer, Nobody, choices_of
+from crow.cli.interactive_client import RenderingClient
 from crow.cli.render import Renderer
 from crow.cli.render_calls import in_words
 from crow.cli.render_prose import prose

@@ -118,7 +118,7 @@ def shown_diff(change: DiffToolContent) -> ShownDiff:
         if mark == "@":
             lines.append(DiffLine(APART, ""))
         elif mark == "\\":
-            lines.append(DiffLine(" ", "(no line end here)"))
+            lines.append(DiffLine(" ", "(no newline at end of file)"))
         elif mark == " ":
             lines.append(DiffLine(mark, clean_prose(text)))
         else:
@@ -270,13 +270,6 @@ def brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:
     if not ok:
         return "", lines
     return words or _summary(call.kind, lines), [call.message] if call.message and not words else []
-
-
-def only_words(call: RunningCall) -> str:
-    """The one line that is all there is to be said of a call that failed; empty if there is more, or nothing."""
-    said = {*text_lines([item for item in call.content if item not in call.asked]), call.message} - {""}
-    has_changes = any(isinstance(item, DiffToolContent) for item in call.content)
-    return next(iter(said)) if len(said) == 1 and not has_changes else ""
 
 
 def _summary(kind: str, lines: list[str]) -> str:

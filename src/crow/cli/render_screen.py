@@ -204,14 +204,15 @@ class Screen:
         if text and self.beside is not None and self.beside.column:
             self.beside.end_line()
             self.beside.flush()
-        text = self._shown(text)
+        text = self.shown(text)
         if text and not text.isspace():  # a space looks the same in every style
             self._set_style(style)
         self._stream.write(text)
         _, newline, last = text.rpartition("\n")
         self.column = cells(last) if newline else self.column + cells(text)
 
-    def _shown(self, text: str) -> str:
+    def shown(self, text: str) -> str:
+        """Our own signs as this stream can show them."""
         return text.translate(PLAIN_SIGNS) if self._plain and not text.isascii() else text
 
     def line(self, text: str = "", style: str = "") -> None:
@@ -241,14 +242,18 @@ class Screen:
         room = self.width - self.column - 1
         if room < 4:
             return
-        text = cut(self._shown(text), room)
+        text = cut(self.shown(text), room)
         self._set_style(DIM)
-        lines = [cut(self._shown(line), self.width - 1) for line in below[: self.height - 2]] if not self.column else []
+        lines = [cut(self.shown(line), self.width - 1) for line in below[: self.height - 2]] if not self.column else []
         back = f"\x1b[{len(lines)}A\r" if lines else f"\x1b[{cells(text)}D"
         # Each line is erased behind its text, and at last what is left below: nothing flickers.
         self._stream.write("\x1b[K\n".join([text, *lines]) + f"\x1b[J{back}")
         self._live_shown = True
         self.flush()
+
+    def end_live(self) -> None:
+        """Nothing is being waited for any more."""
+        self.hide_live()
 
     def hide_live(self) -> None:
         if self._live_shown:

@@ -17,17 +17,15 @@ import msgspec
 
 from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
-from crow.cli.answer_keys import choices_of
+from crow.cli.answer_keys import Nobody, choices_of, rejection
 from crow.cli.interactive_client import (
     AGENT,
     Interrupts,
     Keyboard,
-    Nobody,
     RenderingClient,
     complain,
     exit_code_of,
     prepare_output,
-    rejection,
     showing,
 )
 from crow.cli.opening import (
@@ -54,7 +52,7 @@ from crow.visible import one_line, plain_title
 REJECTED = 3
 """The exit code where something was rejected because nobody could be asked."""
 HOW_TO_ANSWER = 'Answer with: crow run --continue "…"'
-HOW_TO_GO_ON = 'Go on with: crow run --continue "go on"'
+HOW_TO_GO_ON = 'Continue with: crow run --continue "go on"'
 EXAMPLES = """\
 what is piped in goes with the prompt; only the answer goes to standard output where that is no terminal:
   git diff | crow run "review this" > review.md
@@ -119,7 +117,7 @@ def _task(arguments: argparse.Namespace) -> RunRequest:
     else:
         prompt = standard_input() if arguments.prompt or not is_interactive() else ""
     if not prompt.strip():
-        raise WrongUsage('there is nothing to do. Try: crow run "explain this repository"')
+        raise WrongUsage('no prompt. Try: crow run "explain this repository"')
     session = session or chosen_session(arguments, cwd)
     is_shared = session is not None and _is_shared(session, arguments)
     return RunRequest(prompt, further, read_opening(arguments, cwd, session, arguments.allow), is_shared)
@@ -200,7 +198,7 @@ async def _run_for_person(task: RunRequest) -> int:
         with showing(renderer):
             async with _opened(task, client, attended=client.can_choose) as (agent, session):
                 if task.opening.session is not None:
-                    renderer.mark("i", f"Going on with: {task.opening.session.shown_title}", DIM)
+                    renderer.mark("i", f"Continuing: {task.opening.session.shown_title}", DIM)
                 renderer.begin_turn()
                 with interrupts.cancel(agent, session):
                     try:
@@ -301,7 +299,7 @@ class _JsonClient(Client):
     async def permit(self, request: RequestPermissionRequest) -> str | None:
         self.rejected += 1
         title = one_line(plain_title(request.tool_call.title or "a tool call"))
-        print(f"crow: rejected, as there is nobody to ask: {title}", file=sys.stderr)
+        print(f"crow: rejected: nobody to ask: {title}", file=sys.stderr)
         option = rejection(choices_of(request.options))
         return option.option_id if option else None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from crow import __version__
 from crow.cli.editors import shown_command
-from crow.cli.terminal import is_interactive
+from crow.cli.terminal import is_interactive, only_prints_lines
 from crow.config.discovery import (
     Discovery,
     add_local_servers,
@@ -63,7 +63,7 @@ def main(arguments: "argparse.Namespace | None" = None) -> int:
 
 def can_chat() -> bool:
     """Whether bare `crow` begins a conversation: in a terminal, with a model that nothing is known against."""
-    if not is_interactive() or not sys.stdout.isatty():
+    if not is_interactive() or not sys.stdout.isatty() or only_prints_lines(os.environ):
         return False
     try:
         check_variables(os.environ)

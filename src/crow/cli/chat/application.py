@@ -8,31 +8,31 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.output import ColorDepth
 
-from crow.cli.chat.completion import ChatCompleter
+from crow.cli.answer_keys import AnswerKeys
+from crow.cli.chat.completion import ChatCompleter, ProjectHistory
 from crow.cli.chat.conversation import Conversation
-from crow.cli.chat.history import ProjectHistory
 from crow.cli.chat.inline import InlineApplication, InlineOutput
 from crow.cli.chat.keyboard import ChatInput, typed_ahead
 from crow.cli.chat.keys import ChatKeys
 from crow.cli.chat.messages import Message, clean_lines
-from crow.cli.chat.notify import Attention
-from crow.cli.chat.questions import ChatQuestions
 from crow.cli.chat.rows import ChatRows
-from crow.cli.chat.transcript import ChatRenderer, ChatScreen
-from crow.cli.chat.unfolding import Unfolding
+from crow.cli.chat.transcript import ChatScreen
 from crow.cli.interactive_client import complain
 from crow.cli.opening import Opening
+from crow.cli.render import Renderer
 from crow.cli.render_screen import DIM, short_folder
 from crow.config.home import home
 from crow.config.load import load_settings
+from crow.config.settings import ChatSettings
 from crow.disk import Disk
 from crow.errors import ConfigError, CrowError, FileSystemSilent
 from crow.store.base import SessionEntry
+from crow.visible import one_line
 
 TICK = 0.1
 """Seconds between two pictures of the spinner."""
@@ -40,15 +40,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Chat:
-    """One conversation in one terminal: the `View` of it."""
+    """One conversation in one terminal."""
 
     def __init__(self, opening: Opening, attached: Sequence[str]) -> None:
         self._output = InlineOutput(sys.stdout)
-        screen = ChatScreen(sys.stdout, self._print_above, self.changed, colours=not os.environ.get("NO_COLOR"))
-        self.renderer = ChatRenderer(screen, folder=os.path.realpath(opening.cwd))
-        self._screen = screen
-        self._questions = ChatQuestions(self.changed, self._insert, lambda: bool(self._buffer.text))
-        self._unfolding = Unfolding()
+        colours = not os.environ.get("NO_COLOR")
+        self._screen = ChatScreen(sys.stdout, self._print_above, self.changed, colours=colours)
+        self.renderer = Renderer(self._screen, folder=os.path.realpath(opening.cwd), in_chat=True)
+        self._questions = AnswerKeys(self.changed, self._insert, lambda: bool(self._buffer.text))
         self.conversation = Conversation(opening, self.renderer, self._questions, self)
         self._attention = Attention(self._write, os.environ, time.monotonic)
         self._completer = ChatCompleter(opening.cwd)
@@ -56,27 +55,9 @@ class Chat:
         self._buffer = Buffer(
             completer=self._completer, complete_while_typing=True, history=self._history, multiline=True
         )
-        self._keys = ChatKeys(
-            self._buffer,
-            self.conversation,
-            self.renderer,
-            self._questions,
-            self._unfolding,
-            self._insert,
-            self._leave,
-            self.changed,
-        )
+        self._keys = ChatKeys(self._buffer, self.conversation, self._questions, self._insert, self._leave, self.changed)
         self._keys.attached = tuple(attached)
-        self._rows = ChatRows(
-            self._output,
-            self.renderer,
-            self._buffer,
-            self._questions,
-            self._unfolding,
-            self.conversation.status,
-            lambda: self.conversation.outbox.waiting,
-            self._keys,
-        )
+        self._rows = ChatRows(self._output, self._screen, self._buffer, self._keys)
         self._app = self._application()
         self._error: CrowError | None = None
         self._signal = 0
@@ -168,7 +149,7 @@ class Chat:
 
     def _focus(self) -> None:
         rows = self._rows
-        if self._unfolding.is_open:
+        if self._keys.unfolding.is_open:
             window = rows.unfolded
         else:
             window = rows.question if self._questions.takes_keys else rows.input
@@ -184,12 +165,12 @@ class Chat:
 
     async def _tick(self) -> None:
         while True:
-            before = self.renderer.activity
+            before = self._screen.activity
             if self.conversation.is_running:
                 self.renderer.tick()
             else:
-                self.renderer.clear_activity()
-            if self.renderer.activity != before:
+                self._screen.end_live()
+            if self._screen.activity != before:
                 self._app.invalidate()
             await asyncio.sleep(TICK)
 
@@ -235,7 +216,7 @@ class Chat:
             self.renderer.forget_calls()
         self.renderer.close()
         if how:
-            self.renderer.mark("i", f"{'The turn goes on. Join it' if goes_on else 'Go on'} with: {how}", DIM)
+            self.renderer.mark("i", f"{'The turn is still running. To join it' if goes_on else 'To continue'}: {how}", DIM)
         self._screen.draw()
 
     async def _how_to_go_on(self) -> str:
@@ -253,3 +234,44 @@ class Chat:
 def _unforeseen(talking: "asyncio.Task[None]") -> BaseException | None:
     error = None if talking.cancelled() else talking.exception()
     return None if isinstance(error, CrowError) else error
+
+
+# --- calling a person who has not typed for a while
+
+LONGEST_NOTIFICATION = 200
+
+
+def attention_sequence(settings: ChatSettings, words: str, environment: Mapping[str, str]) -> str:
+    """What is written to the terminal: a bell, or a notification that the terminal shows on the desktop."""
+    if settings.notify == "off":
+        return ""
+    if settings.notify == "bell":
+        return "\a"
+    text = one_line(words, LONGEST_NOTIFICATION).replace(";", ",")
+    # Two ways are common: urxvt's, which foot and the terminals of GNOME know too, and iTerm's, which most others know.
+    is_urxvt = environment.get("VTE_VERSION") or environment.get("TERM", "").startswith(("rxvt", "foot"))
+    sequence = f"\x1b]777;notify;Crow;{text}\x1b\\" if is_urxvt else f"\x1b]9;{text}\x1b\\"
+    if environment.get("TMUX"):  # passed on to the terminal that tmux runs in, if it is allowed to
+        escaped = sequence.replace("\x1b", "\x1b\x1b")
+        return f"\x1bPtmux;{escaped}\x1b\\\a"
+    return sequence
+
+
+class Attention:
+    """Calls the person, if they have not touched the keyboard for a while."""
+
+    def __init__(
+        self, write: Callable[[str], None], environment: Mapping[str, str], clock: Callable[[], float]
+    ) -> None:
+        self.settings = ChatSettings()
+        self._write = write
+        self._environment = environment
+        self._clock = clock
+        self._last_key = clock()
+
+    def key_pressed(self) -> None:
+        self._last_key = self._clock()
+
+    def call(self, words: str) -> None:
+        if self._clock() - self._last_key >= self.settings.notify_after:
+            self._write(attention_sequence(self.settings, words, self._environment))

@@ -5,7 +5,7 @@ clients of the session do.
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from crow.acp.agent_process import AgentGone
 from crow.acp.client import AgentFailed, Rejection, RemoteAgent, ids_of, start_agent
@@ -17,12 +17,11 @@ from crow.acp.wire import (
     TurnEnd,
     Update,
 )
-from crow.cli.answer_keys import Choice
-from crow.cli.chat.commands import LEAVING, Commands
-from crow.cli.chat.messages import Message, Outbox, Waiting, missing, picture_mention
-from crow.cli.chat.replay import Replay
+from crow.cli.answer_keys import Answerer, Choice
+from crow.cli.chat.messages import LEAVING, Commands, Message, Outbox, Waiting, missing, picture_mention
 from crow.cli.chat.status_line import MODE, Status
-from crow.cli.interactive_client import AGENT, Answerer, RenderingClient
+from crow.cli.chat.transcript import Replay
+from crow.cli.interactive_client import AGENT, RenderingClient
 from crow.cli.opening import Opening
 from crow.cli.render import STOPPING, Renderer
 from crow.cli.render_screen import DIM, WARNING
@@ -30,42 +29,25 @@ from crow.rpc.jsonrpc import ErrorCode
 from crow.timeouts import timeout
 from crow.visible import one_line, plain_title
 
+if TYPE_CHECKING:
+    from crow.cli.chat.application import Chat
+
 NAME = "crow-chat"
 TWICE = 2.0
 """Seconds in which a second press of the key that stops a turn leaves the chat."""
 NOT_TAKEN = (ErrorCode.INVALID_REQUEST, ErrorCode.RESOURCE_NOT_FOUND)
 """The errors that say that a prompt was not taken: another turn runs, or the session is moving to another process."""
-DELETED = "This session was deleted. Begin a new one with: crow chat"
+DELETED = "This session was deleted. Start a new one: crow chat"
 STEERING_DELAY = 1.5
 """Seconds in which a message for the running turn can be taken back: once the agent has it, the model may have it."""
 MODE_DELAY = 0.4
 """Seconds after the last Shift-Tab before the mode is changed: on the way to another one none is put into effect."""
 
 
-class View(Protocol):
-    """Who shows the conversation."""
-
-    def changed(self) -> None:
-        """Something that is drawn anew has changed: the status, the messages that wait."""
-        ...
-
-    def attention(self, words: str) -> None:
-        """Something happened that the person may be waiting for."""
-        ...
-
-    def give_back(self, message: Message) -> None:
-        """A message that cannot be sent is the person's again."""
-        ...
-
-    def takes_reason(self, takes_reason: bool) -> None:
-        """Whether the question that is asked next can be rejected with a reason."""
-        ...
-
-
 class Conversation(RenderingClient):
-    """What the person does in the session, and what they are shown of it, whatever it is shown with."""
+    """What the person does in the session, and what they are shown of it."""
 
-    def __init__(self, opening: Opening, renderer: Renderer, answerer: Answerer, view: View) -> None:
+    def __init__(self, opening: Opening, renderer: Renderer, answerer: Answerer, view: "Chat") -> None:
         super().__init__(renderer, answerer)
         self.status = Status()
         self.outbox = Outbox(view.changed)
@@ -145,14 +127,14 @@ class Conversation(RenderingClient):
             self.status.set_options(opened.config_options, opened.modes)
         else:
             self.session, self.has_happened, self._replay = session.id, True, Replay()
-            self.status.starting = "loading the conversation"
+            self.status.starting = "loading the session"
             self._view.changed()
             loaded = await agent.load_session(session.id, cwd)
             self.status.set_options(loaded.config_options, loaded.modes)
             replay, self._replay = self._replay, None
             replay.draw(self.renderer, session.id)
             self.renderer.pause()  # calls that are open go on: somebody's turn may be running
-            self.renderer.mark("i", f"Going on with: {session.shown_title}", DIM)
+            self.renderer.mark("i", f"Continuing: {session.shown_title}", DIM)
             for name, value in self._opening.options.items():
                 self.status.set_options(await agent.set_option(session.id, name, value))
 
@@ -333,7 +315,7 @@ class Conversation(RenderingClient):
     def _show_failure(self, message: str) -> None:
         self.outbox.is_held = True
         self.renderer.fail(message)
-        self._view.attention("Crow has failed.")
+        self._view.attention("Crow failed.")
 
     def _put_back(self) -> None:
         """What we said into a turn that did not take it in waits again. What others said there is theirs to send."""
@@ -404,7 +386,7 @@ class Conversation(RenderingClient):
 
     def why_withdrawn(self) -> str:
         """It may have been answered elsewhere, which a notice says; or its turn has ended, with the owner or not."""
-        return "cancelled" if self._is_stopping else "no longer asked"
+        return "cancelled" if self._is_stopping else "no longer needed"
 
     def _state_changed(self, state: StateNotification) -> None:
         self._state = state
@@ -413,7 +395,7 @@ class Conversation(RenderingClient):
         is_ours = self._turn is not None
         runs = state.state in ("running", "asks")
         self.status.elsewhere = (
-            f"{one_line(state.by or '') or 'another client'} is at work" if runs and not is_ours else ""
+            f"running in {one_line(state.by or '') or 'another client'}" if runs and not is_ours else ""
         )
         if self.status.elsewhere and not was_elsewhere:
             self._left_over.clear()

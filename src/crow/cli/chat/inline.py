@@ -6,9 +6,7 @@ erased, printed and drawn in one moment is sent in one piece, so that nothing fl
 
 import asyncio
 import contextlib
-import io
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import TextIO
 
@@ -23,47 +21,6 @@ SETTLED = 0.35
 to a quarter of a second after it was made."""
 SYNCHRONISED, END_SYNCHRONISED = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know these draw what is between them at once; others take no notice."""
-RESET = "\x1b[0m"
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class LineBuffer(io.StringIO):
-    """What a `Screen` writes to: lines are taken from it when they are whole."""
-
-    def __init__(self, terminal: TextIO) -> None:
-        super().__init__()
-        self._terminal = terminal
-
-    @property
-    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride] -- an attribute there
-        return self._terminal.encoding
-
-    def fileno(self) -> int:
-        """Of the terminal, to be measured."""
-        return self._terminal.fileno()
-
-    @property
-    def rest(self) -> str:
-        """The line that is still being written, with its styles."""
-        lines, _, rest = self.getvalue().rpartition("\n")
-        return _last_style(lines) + rest
-
-    def take_lines(self) -> str:
-        """Takes the whole lines out of the buffer. The rest keeps its style, and what is taken ends without one."""
-        lines, newline, rest = self.getvalue().rpartition("\n")
-        if not newline:
-            return ""
-        style = _last_style(lines)
-        self.seek(0)
-        self.truncate()
-        self.write(style + rest)
-        return lines + (RESET if style else "") + newline
-
-
-def _last_style(text: str) -> str:
-    """The style that the text leaves behind; empty if it is none."""
-    style = next(reversed(_STYLE.findall(text)), RESET)
-    return "" if style == RESET else style
 
 
 class InlineOutput(Vt100_Output):

@@ -13,13 +13,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Window
 
-from crow.cli.answer_keys import TYPING
+from crow.cli.answer_keys import TYPING, AnswerKeys
 from crow.cli.chat.completion import marked
 from crow.cli.chat.conversation import TWICE, Conversation
 from crow.cli.chat.messages import Message
-from crow.cli.chat.questions import ChatQuestions
-from crow.cli.chat.transcript import ChatRenderer
-from crow.cli.chat.unfolding import Unfolding
+from crow.cli.chat.transcript import Unfolding
 from crow.cli.render import UNFOLD
 from crow.visible import one_line
 
@@ -31,19 +29,16 @@ class ChatKeys:
         self,
         buffer: Buffer,
         conversation: Conversation,
-        renderer: ChatRenderer,
-        questions: ChatQuestions,
-        unfolding: Unfolding,
+        questions: AnswerKeys,
         insert: Callable[[str], None],
         leave: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
         self.attached: tuple[str, ...] = ()
+        self.conversation = conversation
+        self.questions = questions
+        self.unfolding = Unfolding()
         self._buffer = buffer
-        self._conversation = conversation
-        self._renderer = renderer
-        self._questions = questions
-        self._unfolding = unfolding
         self._insert = insert
         self._leave = leave
         self._changed = changed
@@ -57,12 +52,12 @@ class ChatKeys:
         in_input = has_focus(input_window)
         is_empty = Condition(lambda: not self._buffer.text)
         has_menu = Condition(lambda: self._buffer.complete_state is not None)
-        has_waiting = Condition(lambda: bool(self._conversation.outbox.waiting))
+        has_waiting = Condition(lambda: bool(self.conversation.outbox.waiting))
         _bind(keys, self._interrupt, "c-c", when=~is_searching)
         _bind(keys, self._escape, "escape", when=~is_searching)
         _bind(keys, self._buffer.cancel_completion, "escape", when=has_menu & in_input)
         _bind(keys, self._leave, "c-d", when=is_empty | ~in_input)
-        _bind(keys, self._conversation.change_mode, "s-tab")
+        _bind(keys, self.conversation.change_mode, "s-tab")
         _bind(keys, self._fold_or_unfold, "c-o")
         _bind(keys, _suspend, "c-z")
         _bind(keys, self._enter, "enter", when=in_input)
@@ -73,32 +68,32 @@ class ChatKeys:
 
         @keys.add(Keys.BracketedPaste, filter=in_input)
         def _(event: KeyPressEvent) -> None:
-            self._insert(self._conversation.as_mention(event.data) or event.data)
+            self._insert(self.conversation.as_mention(event.data) or event.data)
 
         return keys
 
     def question_bindings(self) -> KeyBindings:
         """While the input line is empty; else its own bindings hold, and no key answers."""
         keys = KeyBindings()
-        has_waiting = Condition(lambda: bool(self._conversation.outbox.waiting))
+        has_waiting = Condition(lambda: bool(self.conversation.outbox.waiting))
         _bind(keys, self._confirm, "enter")
-        _bind(keys, self._take_key_back, "backspace")
-        _bind(keys, self._questions.begin_reason, "tab")
+        _bind(keys, self.questions.take_back, "backspace")
+        _bind(keys, self.questions.begin_reason, "tab")
         _bind(keys, self._take_back, "up", when=has_waiting)
 
         @keys.add(Keys.Any)
         def _(event: KeyPressEvent) -> None:
-            self._questions.press(event.data)
+            self.questions.press(event.data)
 
         @keys.add(Keys.BracketedPaste)
         def _(event: KeyPressEvent) -> None:
-            self._questions.paste(event.data)
+            self.questions.type(event.data)
 
         return keys
 
     def unfolding_bindings(self) -> KeyBindings:
         keys = KeyBindings()
-        unfolding = self._unfolding
+        unfolding = self.unfolding
         _bind(keys, lambda: unfolding.scroll(-1), "up")
         _bind(keys, lambda: unfolding.scroll(1), "down")
         _bind(keys, lambda: unfolding.scroll_pages(-1), "pageup")
@@ -121,17 +116,17 @@ class ChatKeys:
         elif buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             self._new_line()
-        elif self._questions.rejecting is not None:
+        elif self.questions.rejecting is not None:
             reason = buffer.text
             buffer.reset(append_to_history=True)
-            self._questions.reject(reason)
-        elif self._conversation.leaves(buffer.text):
+            self.questions.reject(reason)
+        elif self.conversation.leaves(buffer.text):
             buffer.reset()
             self._leave()
         elif buffer.text.strip():
-            self._send(self._conversation.submit)
+            self._send(self.conversation.submit)
         else:
-            self._conversation.send_waiting()
+            self.conversation.send_waiting()
 
     @property
     def _offered(self) -> Completion | None:
@@ -140,7 +135,7 @@ class ChatKeys:
         if state is None:
             return None
         is_whole = any(state.original_document.text == completion.text.rstrip() for completion in state.completions)
-        return state.current_completion if is_whole or self._questions.rejecting is not None else marked(state)
+        return state.current_completion if is_whole or self.questions.rejecting is not None else marked(state)
 
     def _complete(self, completion: Completion) -> None:
         """A command that nothing can follow runs at once."""
@@ -150,8 +145,8 @@ class ChatKeys:
         buffer.complete_state = None  # what was chosen stays
         if buffer.document.text_before_cursor.endswith("/"):
             buffer.start_completion()  # a folder: what is in it
-        elif buffer.text == completion.text.rstrip() and self._questions.rejecting is None:
-            self._send(self._conversation.submit)
+        elif buffer.text == completion.text.rstrip() and self.questions.rejecting is None:
+            self._send(self.conversation.submit)
 
     def _new_line(self) -> None:
         self._buffer.newline(copy_margin=False)
@@ -160,29 +155,26 @@ class ChatKeys:
         buffer = self._buffer
         if buffer.complete_state is not None:
             buffer.complete_next()
-        elif self._conversation.is_running and buffer.text.strip() and self._questions.rejecting is None:
-            self._send(self._conversation.queue)
+        elif self.conversation.is_running and buffer.text.strip() and self.questions.rejecting is None:
+            self._send(self.conversation.queue)
         else:
             buffer.start_completion(insert_common_part=True)
 
     def _send(self, send: Callable[[Message], None]) -> None:
         typed, attached = self._buffer.text.strip("\n"), self.attached
-        text = self._conversation.as_mention(typed).rstrip() or typed
-        if self._conversation.refuses(text):
+        text = self.conversation.as_mention(typed).rstrip() or typed
+        if self.conversation.refuses(text):
             return
         self._buffer.reset(append_to_history=True)
         self.attached = ()
         send(Message(text, attached))
 
     def _confirm(self) -> None:
-        if not self._questions.confirm():
-            self._conversation.send_waiting()
-
-    def _take_key_back(self) -> None:
-        self._questions.take_back()
+        if not self.questions.confirm():
+            self.conversation.send_waiting()
 
     def _take_back(self) -> None:
-        message = self._conversation.take_back()
+        message = self.conversation.take_back()
         if message is not None:
             self._buffer.insert_text(message.text)
             self.attached += message.attached
@@ -190,40 +182,40 @@ class ChatKeys:
     # --- what is folded
 
     def _fold_or_unfold(self) -> None:
-        if self._unfolding.is_open:
-            self._unfolding.close()
-        elif self._renderer.folds:
-            self._unfolding.open(self._renderer.folds)
+        if self.unfolding.is_open:
+            self.unfolding.close()
+        elif self.conversation.renderer.folds:
+            self.unfolding.open(self.conversation.renderer.folds)
         self._changed()
 
     def _print_unfolded(self) -> None:
-        self._renderer.print_fold(self._unfolding.current)
+        self.conversation.renderer.print_fold(self.unfolding.current)
         self._fold_or_unfold()
 
     # --- stopping and leaving
 
     def _escape(self) -> None:
         """As Ctrl-C, but it never leaves while something is typed: it clears that, once nothing runs any longer."""
-        conversation = self._conversation
-        is_busy = self._unfolding.is_open or (conversation.is_running and not conversation.is_stopping)
+        conversation = self.conversation
+        is_busy = self.unfolding.is_open or (conversation.is_running and not conversation.is_stopping)
         if is_busy or not self._buffer.text:
             self._interrupt()
-        elif not self._questions.take_back():
+        elif not self.questions.take_back():
             self._buffer.reset(append_to_history=True)
             self._leaves_until = 0.0
             self._changed()
 
     def _interrupt(self) -> None:
         """Ends the smallest thing there is to end; when there is none, the second time leaves."""
-        if self._unfolding.is_open:
+        if self.unfolding.is_open:
             self._fold_or_unfold()
-        elif self._questions.take_back():
+        elif self.questions.take_back():
             pass  # the question stays
-        elif self._is_second() or (self._conversation.is_running and self._conversation.is_stopping):
+        elif self._is_second() or (self.conversation.is_running and self.conversation.is_stopping):
             self._leave()
         else:
-            if self._conversation.is_running:
-                self._conversation.cancel()
+            if self.conversation.is_running:
+                self.conversation.cancel()
             elif self._buffer.text:
                 self._buffer.reset(append_to_history=True)
             self._leaves_until = time.monotonic() + TWICE
@@ -232,49 +224,49 @@ class ChatKeys:
 
     def _on_text(self, _: Buffer) -> None:
         self._leaves_until = 0.0  # whoever types does not mean to leave
-        self._questions.text_changed()
+        self.questions.open_when_quiet()
 
     def _is_second(self) -> bool:
         return time.monotonic() < self._leaves_until
 
     def hint(self) -> str:
-        conversation = self._conversation
+        conversation = self.conversation
         if self._is_second():
-            return "again: leave" if not conversation.is_running else "stopping; again: leave"
-        if self._questions.choices and self._unfolding.is_open:
-            return f"{UNFOLD} folds it; then answer"
-        if self._questions.choices:
+            return "Press again to quit" if not conversation.is_running else "Stopping. Press again to quit"
+        if self.questions.choices and self.unfolding.is_open:
+            return f"{UNFOLD} closes this; then answer"
+        if self.questions.choices:
             return self._hint_on_answering()
         if conversation.is_running and self._buffer.text.strip():
             return self._hint_on_sending(is_steering=conversation.steers(self._buffer.text))
         if conversation.outbox.waiting and not self._buffer.text:
             can_hurry = conversation.outbox.is_held or conversation.outbox.is_steering
-            return f"{'Enter: send it now · ' if can_hurry else ''}↑: take it back"
+            return f"{'Enter: send now · ' if can_hurry else ''}↑: edit"
         if self.attached:
             return "with " + ", ".join(one_line(os.path.basename(path)) for path in self.attached)
         return ""
 
     def _hint_on_answering(self) -> str:
-        questions = self._questions
+        questions = self.questions
         if questions.rejecting is not None:
-            return "Enter: rejects it with this reason · Esc: back to the choices"
+            return "Enter: reject with this reason · Esc: back"
         if self._buffer.text:
             keys = "/".join(choice.key for choice in questions.choices)
-            sending = self._hint_on_sending(is_steering=self._conversation.steers(self._buffer.text))
-            return f"{sending} · Ctrl-U, then {keys} answers"
+            sending = self._hint_on_sending(is_steering=self.conversation.steers(self._buffer.text))
+            return f"{sending} · To answer: Ctrl-U, then {keys}"
         if questions.pressed is not None and questions.pressed.is_lasting:
             return questions.pressed.how_to_confirm
         return "" if questions.takes_keys else TYPING
 
     def _hint_on_sending(self, *, is_steering: bool) -> str:
         if self._offered is not None:
-            return "Enter: takes what is marked · Tab: the next"
+            return "Enter: accept · Tab: next"
         if self._buffer.complete_state is not None:
-            return f"Enter: {'into' if is_steering else 'after'} this turn · Tab: completes"
-        return "Enter: into this turn · Tab: after it" if is_steering else "Enter, Tab: after this turn"
+            return f"Enter: {'add to this turn' if is_steering else 'queue'} · Tab: complete"
+        return "Enter: add to this turn · Tab: queue" if is_steering else "Enter or Tab: queue"
 
 
-def _bind(keys: KeyBindings, action: Callable[[], None], *sequence: str, when: Filter | bool = True) -> None:
+def _bind(keys: KeyBindings, action: Callable[[], object], *sequence: str, when: Filter | bool = True) -> None:
     @keys.add(*sequence, filter=when)
     def _(event: KeyPressEvent) -> None:
         action()

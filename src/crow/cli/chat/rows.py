@@ -25,17 +25,14 @@ from crow.cli.chat.completion import marked
 from crow.cli.chat.inline import InlineOutput
 from crow.cli.chat.keys import ChatKeys
 from crow.cli.chat.messages import Waiting
-from crow.cli.chat.questions import REASON_KEY, ChatQuestions
-from crow.cli.chat.status_line import Status
-from crow.cli.chat.transcript import ChatRenderer
-from crow.cli.chat.unfolding import Unfolding
+from crow.cli.chat.transcript import ChatScreen
 from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, PLAIN, cells, cut, cut_start, folded
 from crow.visible import one_line
 
 PROMPT = "▸ "
-WHY = "why not ▸ "
+WHY = "reason ▸ "
 INDENT = "  "
-PLACEHOLDER = "/ for commands, @ for files, Ctrl-D leaves"
+PLACEHOLDER = "/ for commands, @ for files, Ctrl-D to quit"
 MENU_ROWS = 7
 MESSAGE_ROWS = 5
 """Rows of messages that wait: a question below them is to be seen."""
@@ -52,25 +49,13 @@ Rows = Callable[[], StyleAndTextTuples]
 class ChatRows:
     """Puts the rows together."""
 
-    def __init__(
-        self,
-        output: InlineOutput,
-        renderer: ChatRenderer,
-        buffer: Buffer,
-        questions: ChatQuestions,
-        unfolding: Unfolding,
-        status: Status,
-        waiting: Callable[[], Sequence[Waiting]],
-        keys: ChatKeys,
-    ) -> None:
+    def __init__(self, output: InlineOutput, screen: ChatScreen, buffer: Buffer, keys: ChatKeys) -> None:
         self._output = output
-        self._renderer = renderer
-        self._shown = renderer.screen.shown
+        self._screen = screen
         self._buffer = buffer
-        self._questions = questions
-        self._unfolding = unfolding
-        self._status = status
-        self._waiting = waiting
+        self._conversation = keys.conversation
+        self._questions = keys.questions
+        self._unfolding = keys.unfolding
         self._hint = keys.hint
         self._search = SearchBufferControl(Buffer(multiline=False))
         self.input = self._input_window()
@@ -92,7 +77,7 @@ class ChatRows:
             ConditionalContainer(self._search_window(), is_searching),
             self._rows(self._menu),
             self._rows(lambda: self._text("dim", self._hint())),
-            self._rows(lambda: self._text("dim", self._status.text(self._width))),
+            self._rows(lambda: self._text("dim", self._conversation.status.text(self._width))),
         ]
         return Layout(HSplit(rows), focused_element=self.input)
 
@@ -130,11 +115,11 @@ class ChatRows:
         )
 
     def _search_window(self) -> Window:
-        return Window(self._search, height=1, get_line_prefix=lambda line, wrapped: [("dim", "search in history: ")])
+        return Window(self._search, height=1, get_line_prefix=lambda line, wrapped: [("dim", "search history: ")])
 
     def _line_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         start = WHY if self._questions.rejecting is not None else PROMPT
-        return [("bold", self._shown(start if line == wrapped == 0 else INDENT))]
+        return [("bold", self._screen.shown(start if line == wrapped == 0 else INDENT))]
 
     # --- what they show
 
@@ -144,26 +129,28 @@ class ChatRows:
 
     def _text(self, style: str, text: str) -> StyleAndTextTuples:
         """One line that fits."""
-        return [(style, cut(self._shown(text), self._width))] if text else []
+        return [(style, cut(self._screen.shown(text), self._width))] if text else []
 
     def _lines(self, lines: Sequence[tuple[str, str]]) -> StyleAndTextTuples:
         """Lines that fit, each of them a style and a text."""
         found: StyleAndTextTuples = []
         for style, text in lines:
             found += [("", "\n")] if found else []
-            found += [(style, cut(self._shown(text), self._width))]
+            found += [(style, cut(self._screen.shown(text), self._width))]
         return found
 
     def _rest(self) -> StyleAndTextTuples:
-        fragments = to_formatted_text(ANSI(self._renderer.partial_line))
+        held = self._conversation.renderer.held
+        line = self._screen.rest + (self._screen.shown(held) if held.strip() else "")
+        fragments = to_formatted_text(ANSI(line))
         return fragments if fragment_list_to_text(fragments).strip() else []
 
     def _activity(self) -> StyleAndTextTuples:
-        return self._lines([("dim", line) for line in self._renderer.activity])
+        return self._lines([("dim", line) for line in self._screen.activity])
 
     def _messages(self) -> StyleAndTextTuples:
         """The newest, which can be taken back, and how many there are before them."""
-        waiting = [_waits(entry) for entry in self._waiting()]
+        waiting = [_waits(entry) for entry in self._conversation.outbox.waiting]
         before = len(waiting) - MESSAGE_ROWS
         shown = [f"  … {before} more", *waiting[-MESSAGE_ROWS:]] if before > 1 else waiting
         return self._lines([("dim", text) for text in shown])
@@ -177,8 +164,8 @@ class ChatRows:
         for choice in questions.choices:
             found += [("", "\n")] if found else []
             start = f"  {choice.key}  "
-            more = f" · {REASON_KEY}: say why" if choice == questions.rejection else ""
-            lines = folded(self._shown(one_line(choice.option.name) + more), self._width - cells(start))
+            more = " · Tab: give a reason" if choice == questions.rejection else ""
+            lines = folded(self._screen.shown(one_line(choice.option.name) + more), self._width - cells(start))
             words = [line.strip() for line in lines]
             is_begun = choice in (questions.pressed, questions.rejecting)
             mark = "reverse" if is_begun else "" if takes_keys else "dim"
@@ -191,7 +178,7 @@ class ChatRows:
         choices = self._questions.choices
         keys = "/".join(choice.key for choice in choices)
         words = " · ".join(f"{choice.key} {one_line(choice.option.name)}" for choice in choices)
-        text = cut(self._shown(f"  {keys}: {words}"), self._width)
+        text = cut(self._screen.shown(f"  {keys}: {words}"), self._width)
         return [(QUESTION if takes_keys else "dim", text)]
 
     def _unfolded(self) -> StyleAndTextTuples:
@@ -205,7 +192,7 @@ class ChatRows:
 
 
 def _waits(entry: Waiting) -> str:
-    how = "goes into this turn" if entry.steering is not None else "queued"
+    how = "adding to this turn" if entry.steering is not None else "queued"
     return f"  {how}: {one_line(entry.message.text)}"
 
 

@@ -1,23 +1,69 @@
-"""What `crow chat` prints above the input line: prompts, messages and calls as `crow run` shows them, with long outputs
-folded.
+"""What `crow chat` prints above the input line: the screen that it is written to, the past of a session that is loaded,
+and the rows in which a folded output is shown in full.
 """
 
 import asyncio
-import time
+import io
+import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TextIO
+from typing import TextIO
+
+from msgspec.structs import replace
 
 from crow.acp import wire
-from crow.cli.chat.inline import FRAME, LineBuffer
-from crow.cli.render import HOW_TO_UNFOLD, SPINNER, Renderer
-from crow.cli.render_calls import live_lines
-from crow.cli.render_screen import DIM, PLAIN, Screen, cells, clean_prose, cut
-from crow.visible import one_line
+from crow.cli.chat.inline import FRAME
+from crow.cli.render import UNFOLD, Fold, Renderer
+from crow.cli.render_screen import BOLD, DIM, Screen, cells, counted, cut, folded
 
-MOST_FOLDED = 50
-"""Outputs that can still be unfolded: the last ones."""
-PROMPT_LINES = 10
-"""Rows that are shown of a long prompt, such as one that was pasted."""
+MOST_REPLAYED = 30
+"""Prompts of a stored conversation that are drawn again, with what followed them."""
+RESET = "\x1b[0m"
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+Row = tuple[str, str]
+"""A style and a text."""
+
+
+# --- the screen
+
+
+class LineBuffer(io.StringIO):
+    """What a `Screen` writes to: lines are taken from it when they are whole."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride] -- an attribute there
+        return self._terminal.encoding
+
+    def fileno(self) -> int:
+        """Of the terminal, to be measured."""
+        return self._terminal.fileno()
+
+    @property
+    def rest(self) -> str:
+        """The line that is still being written, with its styles."""
+        lines, _, rest = self.getvalue().rpartition("\n")
+        return _last_style(lines) + rest
+
+    def take_lines(self) -> str:
+        """Takes the whole lines out of the buffer. The rest keeps its style, and what is taken ends without one."""
+        lines, newline, rest = self.getvalue().rpartition("\n")
+        if not newline:
+            return ""
+        style = _last_style(lines)
+        self.seek(0)
+        self.truncate()
+        self.write(style + rest)
+        return lines + (RESET if style else "") + newline
+
+
+def _last_style(text: str) -> str:
+    """The style that the text leaves behind; empty if it is none."""
+    style = next(reversed(_STYLE.findall(text)), RESET)
+    return "" if style == RESET else style
 
 
 class ChatScreen(Screen):
@@ -28,6 +74,8 @@ class ChatScreen(Screen):
     ) -> None:
         self._lines = LineBuffer(terminal)
         super().__init__(self._lines, width=80, colours=colours, live=True)
+        self.activity: list[str] = []
+        """What is being waited for, and the last words of what runs; nothing while no turn runs."""
         self._print_above = print_above
         self._changed = changed
         self._frame: asyncio.TimerHandle | None = None
@@ -37,10 +85,6 @@ class ChatScreen(Screen):
     def rest(self) -> str:
         """The line that is still being written."""
         return self._lines.rest
-
-    def shown(self, text: str) -> str:
-        """Our own signs as this terminal can show them."""
-        return self._shown(text)
 
     def flush(self) -> None:
         super().flush()
@@ -56,119 +100,131 @@ class ChatScreen(Screen):
             self._print_above(lines)
         self._changed()
 
-    def hide_live(self) -> None:
-        """What is being waited for has its own row here, which is drawn anew."""
+    def show_live(self, text: str, below: Sequence[str] = ()) -> None:
+        """What is being waited for has rows of its own here, which are drawn anew."""
+        self.activity = [text, *below]
 
-
-class Fold(NamedTuple):
-    """A long text of which only a part was shown."""
-
-    title: str
-    lines: Sequence[tuple[str, str]]
-    """Each with its style."""
-
-
-class ChatRenderer(Renderer):
-    """Shows prompts too, whoever sent them, and keeps what it folds."""
-
-    shows_prompts = True
-    unfolds = True
-
-    def __init__(self, screen: ChatScreen, *, folder: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(screen, folder=folder, clock=clock)
-        self.screen = screen
-        self.folds: list[Fold] = []
-        self._prompt_text = ""
-        self._sent = 0
-        self.activity: list[str] = []
-        """What is being waited for, and the last words of what runs; nothing while no turn runs."""
-
-    def update(self, update: wire.Update) -> None:
-        if isinstance(update, wire.UserMessageChunk):
-            self._show_prompt(update)
-            self._screen.flush()
-        else:
-            super().update(update)
-
-    def prompt(self, text: str) -> None:
-        """What the person sends here, as it is shown when the conversation is loaded again."""
-        self._sent += 1
-        self.update(wire.UserMessageChunk(content=wire.TextContent(text=text), message_id=f"sent {self._sent}"))
-        self.pause()
-
-    def _show_prompt(self, chunk: wire.UserMessageChunk) -> None:
-        if isinstance(chunk.content, wire.TextContent):
-            self._prompt_text = chunk.content.text
-            self._show_prompt_text(chunk)
-        elif isinstance(chunk.content, wire.ResourceLink):
-            if chunk.content.name not in self._prompt_text:
-                self._say("prompt", wire.TextContent(text=f" [{one_line(chunk.content.name)}]"), chunk.message_id)
-        else:
-            self._say("prompt", chunk.content, chunk.message_id)
-
-    def _show_prompt_text(self, chunk: wire.UserMessageChunk) -> None:
-        lines = self._prompt_text.split("\n")
-        shown = self._first_rows(lines)
-        self._say("prompt", wire.TextContent(text="\n".join(shown)), chunk.message_id)
-        if shown != lines:
-            self.pause()
-            whole = [(f"  {line}", PLAIN) for line in clean_prose(self._prompt_text).split("\n")]
-            self._more("What you said", len(shown), whole, is_cut=shown != lines[: len(shown)])
-
-    def _first_rows(self, lines: list[str]) -> list[str]:
-        """The lines of a prompt that are shown: all, unless they fill too many rows; the last one may be cut."""
-        width = max((self._screen.width or 80) - 2, 1)
-        rows = [-(-max(cells(line), 1) // width) for line in lines]
-        if sum(rows) <= 2 * PROMPT_LINES:
-            return lines
-        shown: list[str] = []
-        left = PROMPT_LINES
-        for line, its_rows in zip(lines, rows, strict=True):
-            if left <= 0:
-                break
-            shown.append(line if its_rows <= left else cut(line, left * width))
-            left -= its_rows
-        return shown
-
-    def ask(self, request: wire.RequestPermissionRequest, choices: Sequence[tuple[str, str]] | None = None) -> None:
-        """The choices are shown in the place of the input, until one is made."""
-        super().ask(request, None)
-
-    def stop(self, reason: str, left_open: str = "") -> None:
-        self._usage = None  # the status line has it
-        super().stop(reason, left_open)
-
-    @property
-    def partial_line(self) -> str:
-        """The line that is being written, with its styles, and what may still turn out to be a part of something."""
-        held = self._prose.held if self._prose is not None else ""
-        return self.screen.rest + (self.screen.shown(held) if held.strip() else "")
-
-    def tick(self) -> None:
-        if self._asking or not self._waiting:
-            self.clear_activity()
-            return
-        self._screen.measure()
-        now = self._clock()
-        label, elapsed = self._live_label(now)
-        words = label + (f" {elapsed:.0f} s" if elapsed >= 1 else "")
-        self.activity = [f"{SPINNER[int(now * 10) % len(SPINNER)]} {words}", *live_lines(self._calls.values(), label)]
-
-    def clear_activity(self) -> None:
-        """Nothing is being waited for."""
+    def end_live(self) -> None:
         self.activity = []
 
-    def print_fold(self, fold: Fold) -> None:
-        """Prints all of what was folded, to stay."""
-        self.mark("▾", fold.title, DIM)
-        for text, style in fold.lines:
-            self._code("", text, style)
-        self._screen.flush()
 
-    def _close_turn(self) -> None:
-        super()._close_turn()
-        self.clear_activity()
+# --- the past
 
-    def _left_out(self, words: str, title: str, lines: Sequence[tuple[str, str]]) -> None:
-        self.folds = [*self.folds[1 - MOST_FOLDED :], Fold(title, lines)]
-        super()._left_out(words + HOW_TO_UNFOLD, title, lines)
+
+class Replay:
+    """Collects the updates that a load brings, until all are there."""
+
+    def __init__(self) -> None:
+        self._updates: list[wire.Update] = []
+        self._prompts: list[int] = []
+        """Where each prompt begins among the updates."""
+        self._last_prompt: str | None = None
+
+    def take(self, update: wire.Update) -> None:
+        if isinstance(update, wire.UserMessageChunk) and (
+            update.message_id is None or update.message_id != self._last_prompt
+        ):
+            self._last_prompt = update.message_id
+            self._prompts.append(len(self._updates))
+        before = self._updates[-1] if self._updates else None
+        if (
+            isinstance(before, wire.ToolCall)
+            and isinstance(update, wire.ToolCallUpdate)
+            and (before.tool_call_id == update.tool_call_id)
+        ):
+            self._updates[-1] = _completed(before, update)
+        else:
+            self._updates.append(update)
+
+    def draw(self, renderer: Renderer, session: str) -> None:
+        left_out = self._prompts[:-MOST_REPLAYED]
+        first = self._prompts[len(left_out)] if left_out else 0
+        if left_out:
+            renderer.mark("i", f"{counted(len(left_out), 'earlier message')} not shown. To see all: crow sessions show {session}", DIM)
+        for update in self._updates[first:]:
+            renderer.update(update)
+
+
+def _completed(call: wire.ToolCall, update: wire.ToolCallUpdate) -> wire.ToolCall:
+    """A past call with what came of it, which is told in a second update."""
+    return replace(
+        call,
+        status=update.status or call.status,
+        content=update.content or call.content,
+        raw_output=update.raw_output,
+    )
+
+
+# --- what was folded
+
+
+class Unfolding:
+    """What is unfolded, and which rows of it are shown."""
+
+    def __init__(self) -> None:
+        self._folds: Sequence[Fold] = ()
+        self._number = 0
+        self._top = 0
+        self._page = 1
+        self._laid_out: tuple[int, int, list[Row]] = (-1, 0, [])
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._folds)
+
+    def open(self, folds: Sequence[Fold]) -> None:
+        """Shows the newest of them."""
+        self._folds = tuple(folds)
+        self._number = len(folds) - 1
+        self._top = 0
+        self._laid_out = (-1, 0, [])
+
+    def close(self) -> None:
+        self._folds = ()
+
+    @property
+    def current(self) -> Fold:
+        return self._folds[self._number]
+
+    def turn(self, step: int) -> None:
+        """To an older or newer output."""
+        self._number = min(max(self._number + step, 0), len(self._folds) - 1)
+        self._top = 0
+
+    def scroll(self, rows: int) -> None:
+        self._top = max(min(self._top + rows, len(self._laid_out[2]) - self._page), 0)
+
+    def scroll_pages(self, pages: int) -> None:
+        self.scroll(pages * max(self._page - 1, 1))
+
+    def scroll_to_start(self) -> None:
+        self._top = 0
+
+    def scroll_to_end(self) -> None:
+        self._top = len(self._laid_out[2])
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """A title, and as much of the text as there is room for."""
+        lines = self._lines(width)
+        self._page = max(min(height - 2, len(lines)), 1)
+        self._top = max(min(self._top, len(lines) - self._page), 0)
+        shown = lines[self._top : self._top + self._page]
+        return [(BOLD, cut(self.current[0], width)), (DIM, self._keys(width, len(lines))), *shown]
+
+    def _keys(self, width: int, count: int) -> str:
+        """Which lines are shown, and as many of the keys as there is room for."""
+        place = f"{self._top + 1}-{self._top + self._page} of {count}"
+        others = f" · ←→ {self._number + 1} of {len(self._folds)}" if len(self._folds) > 1 else ""
+        forms = (
+            f"{place} · ↑↓ PgUp PgDn{others} · Enter: print · {UNFOLD}: close",
+            f"{place}{others} · Enter: print · {UNFOLD}: close",
+            f"{place}{others} · {UNFOLD}: close",
+        )
+        return next((form for form in forms if cells(form) <= width), cut(forms[-1], width))
+
+    def _lines(self, width: int) -> list[Row]:
+        number, at_width, lines = self._laid_out
+        if (number, at_width) != (self._number, width):
+            lines = [(style, piece) for text, style in self.current[1] for piece in folded(text, width)]
+            self._laid_out = (self._number, width, lines)
+        return lines
