@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.async_api import Locator
 
-from crow.cli.demo_project import NEST, TEST
+from crow.cli.demo import project_files
 from tests.browser.page import PHONE, Visit, crow_web, expect, in_browser
 from tests.support.scripts import DONE, call, edit, reply, run, say
 
@@ -114,12 +114,13 @@ def test_six_views_can_be_pictured(tmp_path: Path) -> None:
 def _furnish(project: Path) -> Path:
     """The project of `crow demo`, whose tests print in colour."""
     colours = {'"pass"': '"\\033[32mpass\\033[0m"', '"FAIL"': '"\\033[1;31mFAIL\\033[0m"'}
-    tests = TEST
+    files = project_files()
+    tests = files["project/test_nest.py"]
     for plain, coloured in colours.items():
         tests = tests.replace(plain, coloured)
     (project / "build").mkdir(parents=True)
     (project / "build" / "monday.log").write_text("built\n")
-    (project / "nest.py").write_text(NEST)
+    (project / "nest.py").write_text(files["project/nest.py"])
     (project / "test_nest.py").write_text(tests)
     return project
 

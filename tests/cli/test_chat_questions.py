@@ -149,7 +149,9 @@ def test_while_a_message_is_typed_no_letter_answers_however_slowly_it_comes(tmp_
             wait(ALONE + 0.1)
         window.wait_until("▸ make it a folder any")
         window.press("backspace")
-        window.wait_until("▸ make it a folder an\nEnter: add to this turn · Tab: queue · To answer: Ctrl-U, then y/a/p/n")
+        window.wait_until(
+            "▸ make it a folder an\nEnter: add to this turn · Tab: queue · To answer: Ctrl-U, then y/a/p/n"
+        )
         window.press("enter")
         window.wait_until("\n▸ make it a folder an\n\n  y  Allow once")  # the question stays open
         wait_for_question(window)

@@ -46,9 +46,7 @@ def test_what_is_held_is_not_sent_after_another_prompt(tmp_path: Path) -> None:
                 window.wait_until("  queued: and push it")
             agent.answer(prompt, {"stopReason": stop})
             window.wait_until(end)
-            window.wait_for_rows(
-                "  queued: and push it", INPUT, "Enter: send now · ↑: edit", "ask · their/model"
-            )
+            window.wait_for_rows("  queued: and push it", INPUT, "Enter: send now · ↑: edit", "ask · their/model")
         window.press("enter")
         assert prompt_in(agent) == "and push it"
 
@@ -220,9 +218,7 @@ def test_steering_is_taken_back_before_it_is_sent(tmp_path: Path) -> None:
         agent.expect("session/prompt")
         window.type("faster")
         window.press("enter")
-        window.wait_for_rows(
-            "  adding to this turn: faster", INPUT, "Enter: send now · ↑: edit", "ask · their/model"
-        )
+        window.wait_for_rows("  adding to this turn: faster", INPUT, "Enter: send now · ↑: edit", "ask · their/model")
         window.press("up")
         window.wait_until("▸ faster")
         assert "goes into" not in window.text

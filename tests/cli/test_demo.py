@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from crow.model import catalog, scripted
 from crow.model.scripted import Say
 from tests.cli.test_run import processes_of, wait_until_nothing_runs
 from tests.config import support
-from tests.config.support import CROW, Terminal, crow, environment
-from tests.support.patience import DEADLINE
+from tests.config.support import CROW, Terminal, crow
 
 
 def temporary(tmp_path: Path) -> Path:
@@ -33,15 +31,15 @@ TESTS_PASS = """\
   │ 4 of 4 ways are the shortest
 """
 
-MENDING = f"""\
-▸ A test fails. Can you mend it?
+FIXING = f"""\
+▸ A test fails. Can you fix it?
 
 … I want to see it fail before I change anything.
 
 Plan · 0 of 4 done
   ◐ See the test fail
   ☐ Find out why
-  ☐ Mend it
+  ☐ Fix it
   ☐ See it pass
 
 ? Permission needed: python3 test_nest.py
@@ -49,7 +47,7 @@ Plan · 0 of 4 done
   a  Allow `python3 test_nest.py` for this session
   p  Allow `python3 test_nest.py` in this project
   n  Reject
-  → Allow `python3 test_nest.py` for this session (the demo answered by itself)
+  → Allow `python3 test_nest.py` for this session (answered by the demo)
 
 ✗ python3 test_nest.py · exit 1 · TIME
   │ pass hedge > nest
@@ -59,7 +57,7 @@ Plan · 0 of 4 done
   │ pass river > hill > nest
   │ 3 of 4 ways are the shortest
 
-From the field it takes the way round by the river. Who decides which way to follow?
+From the field it goes around by the river. What decides which way to follow?
 
 Plan · 1 of 4 done
   ☑ See the test fail
@@ -68,12 +66,12 @@ Plan · 1 of 4 done
 ✓ Search "way_home" · 3 matches in 2 files
 ✓ Read nest.py · 19 lines
 
-`ways.pop()` takes the way that was found **last**, so the search goes deep before it goes wide. The first one is the \
+`ways.pop()` takes the path found **last**, so the search goes deep before it goes wide. The first one is the \
 shortest.
 
 Plan · 2 of 4 done
   ☑ Find out why
-  ◐ Mend it
+  ◐ Fix it
 
 ? Permission needed: Edit nest.py
   nest.py · +1 −1
@@ -89,19 +87,19 @@ Plan · 2 of 4 done
   a  Allow edits of nest.py for this session
   p  Allow edits of nest.py in this project
   n  Reject
-  → Allow once (the demo answered by itself)
+  → Allow once (answered by the demo)
 
 ✓ Edit nest.py +1 −1
 
 Plan · 3 of 4 done
-  ☑ Mend it
+  ☑ Fix it
   ◐ See it pass
 
 {TESTS_PASS}
 Plan · 4 of 4 done
   ☑ See it pass
 
-Mended: one line in `nest.py`. You had allowed the tests for this session, so the second run asked nobody.
+Fixed: one line in `nest.py`. You had allowed the tests for this session, so the second run did not ask.
 
 ✓ done"""  # noqa: RUF001 -- a minus sign
 
@@ -114,15 +112,15 @@ There is a `build` folder. I would remove it:
   a  Allow `rm -rf build` for this session
   p  Allow `rm -rf build` in this project
   n  Reject
-  → Reject (the demo answered by itself)
+  → Reject (answered by the demo)
 
 ✗ rm -rf build · rejected
 
-Then I only look; that needs no permission.
+Then I will only look. That needs no permission.
 
 ✓ Find build/** · 2 found
 
-Two old logs, nothing else. A no is a result like any other: I go on with what I may do.
+Two old logs, nothing else. A rejection is a result like any other, so I carry on.
 
 ✓ done"""
 
@@ -135,7 +133,7 @@ In plan mode I only look. I would change one line:
   y  Yes, and ask before each change
   a  Yes, and edit files without asking
   n  Reject
-  → Yes, and edit files without asking (the demo answered by itself)
+  → Yes, and edit files without asking (answered by the demo)
 
 ✓ Carry out the plan · Agreed; the mode is now edit.
 ✓ Edit nest.py +1 −1
@@ -148,39 +146,12 @@ TAKEN_BACK = """\
                 return way
             ways += [[*way, place] for place in NEIGHBOURS[way[-1]]]
 
-Took back the turn “/plan Make the search faster”. The model no longer knows of it.
-
-Restored: `nest.py`.
-"""
-
-JOINED = """\
-▸ Then remove the build folder.
-
-? Permission needed: rm -rf build
-  REASON
-  y  Allow once
-  a  Allow `rm -rf build` for this session
-  p  Allow `rm -rf build` in this project
-  n  Reject
-
-! `second-window` watches this session. If that is you, type this code there: CODE
-
-? rm -rf build
-  → Allow once (answered in the second window)
-
-i second-window takes part in this session from now on.
-i Allowed in second-window: rm -rf build
-
-✓ rm -rf build · exit 0 · TIME
-
-Gone. Two processes show this turn: one asked, the other answered, and neither missed a word.
 """
 
 
 def without_chance(output: str, folder: Path) -> str:
     """The same on every machine: no times, no name of the throw-away folder, and no reasons, which are not ours."""
     output = re.sub(rf"{folder}/crow-demo-\w+", "DEMO", output)
-    output = re.sub(r"\b[A-Z2-9]{4}-[A-Z2-9]{4}\b", "CODE", output)
     output = re.sub(r"(exit \d+ · )[\d.]+ s", r"\1TIME", output)
     output = re.sub(r"^(✓ (?:Search|Read|Find|Edit) .*?) · [\d.]+ s$", r"\1", output, flags=re.MULTILINE)
     return re.sub(r"^  [^ \d].*\.\n(?=  y  )", "  REASON\n", output, flags=re.MULTILINE)
@@ -196,23 +167,16 @@ def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
     for number, scene in enumerate((*SCENES, LAST_SCENE), start=1):
         assert f"\n{number}. {scene.title}\n" in shown
         assert f"\n▸ {scene.prompt}\n" in shown
-    assert MENDING in shown
+    assert FIXING in shown
     assert REFUSED in shown
     assert PLANNED in shown
     assert TAKEN_BACK in shown
-    assert JOINED in shown
     for line in (
-        "i The second window: 6 prompts, 10 messages and 12 calls came back",
-        "; then the question, and the same reply.\n",
-        "? Permission needed: Read DEMO/team/style.md",
-        "✓ Read DEMO/team/style.md · 3 lines",
+        "\nRestored: `nest.py`.\n",
         "! demo answered 503 (Service Unavailable): the model is overloaded. Trying again",
-        "✗ demo answered 401 (Unauthorized): invalid api key.",
         "over the hills and\n\n■ cancelled",
-        "\nWhat the model said  ",
-        f"i {len(SCENES)} prompts, 16 messages and 12 calls came back",
-        "the mode is still `edit`.\n\n▸ Where were we?\n\nYou took back the faster search",
-        f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
+        f"i Loaded {len(SCENES)} prompts, 12 messages and 10 calls. ",
+        "The mode is still `edit`.\n\n▸ Where were we?\n\nYou undid the faster search",
         f"  {CROW} login\n",
         f"  {CROW} setup zed\n",
         f"  {CROW} chat\n",
@@ -237,46 +201,6 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-def test_tests_that_fail_in_the_end_are_exit_code_1(tmp_path: Path) -> None:
-    folder = temporary(tmp_path)
-    change = """files["project/nest.py"] = files["project/nest.py"].replace('"hedge": ["nest"]', '"hedge": ["hill"]')"""
-    stubborn = program(tmp_path, f"files = demo_project.FILES\n{change}", "demo_project")
-
-    said = subprocess.run(
-        [stubborn, "demo"],
-        env=environment(tmp_path, TMPDIR=str(folder)),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-    )
-
-    assert (said.returncode, said.stderr) == (1, "")
-    assert "✓ Edit nest.py" in said.stdout
-    assert "✗ python3 test_nest.py · exit 1 · " in said.stdout.partition("run once more without Crow?")[2]
-    assert os.listdir(folder) == []
-
-
-def test_a_second_window_that_cannot_join_ends_the_show_with_the_reason(tmp_path: Path) -> None:
-    folder = temporary(tmp_path)
-    change = """async def load_session(self, session_id, cwd): raise demo.CrowError("no such door")"""
-    lonely = program(tmp_path, f"{change}\ndemo.RemoteAgent.load_session = load_session")
-
-    said = subprocess.run(
-        [lonely, "demo"],
-        env=environment(tmp_path, TMPDIR=str(folder)),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-    )
-
-    assert (said.returncode, said.stderr) == (1, "crow: no such door\n")
-    shown = said.stdout.partition("▸ Then remove the build folder.")[2]
-    assert "  → cancelled\n\n✗ rm -rf build · interrupted" in shown
-    assert shown.splitlines()[-1].startswith("■ cancelled")
-    assert os.listdir(folder) == []
-    assert processes_in(folder) == []
-
-
 def program(user: Path, change: str, module: str = "demo") -> str:
     """`crow` with something in the demo changed."""
     path = user / "crow-changed"
@@ -295,14 +219,14 @@ def test_without_utf8_the_signs_are_plain(tmp_path: Path) -> None:
     assert "\\u" not in said.stdout
     for line in (
         "\n-----",
-        "\n> A test fails. Can you mend it?\n",
+        "\n> A test fails. Can you fix it?\n",
         "\n  [~] See the test fail\n  [ ] Find out why\n",
         "\n  [x] See the test fail\n",
         "\n  nest.py - +1 -1\n",
         "\n  +         way = ways.pop(0)  # the oldest",
         "\n  | FAIL field > river > hill > nest\n",
         "\nok Read nest.py - 19 lines",
-        "FAIL demo answered 401",
+        "\n! demo answered 503",
     ):
         assert line in said.stdout
 
@@ -310,7 +234,7 @@ def test_without_utf8_the_signs_are_plain(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm") as terminal:
-        terminal.expect("A test fails. Can you mend it?")
+        terminal.expect("A test fails. Can you fix it?")
         terminal.press(b"\x03")
         assert terminal.ended() == 130
     assert os.listdir(folder) == []
@@ -322,14 +246,14 @@ def test_whoever_watches_may_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm", NO_COLOR="1") as terminal:
         terminal.expect("Permission needed: python3 test_nest.py")
-        terminal.expect("press y a p n, or wait: the demo chooses a")
+        terminal.expect("Press y a p n, or wait: the demo chooses a")
         terminal.press(b"y")
         terminal.expect("Allow once\r\n")
         terminal.expect("  │ pass hill > nest")  # while it runs
         terminal.expect("✗ python3 test_nest.py · exit 1 · ")
         terminal.expect("  -         way = ways.pop()\r\n")
         terminal.press(b"n")
-        terminal.expect("Reject (the model is only a script: what it says next may not fit)")
+        terminal.expect("Reject (the model is a script: its next words may not fit)")
         terminal.expect("✗ Edit nest.py")
         terminal.expect("Permission needed: python3 test_nest.py")  # as the first yes was for once
         terminal.press(b"\x03")

@@ -216,7 +216,9 @@ class Chat:
             self.renderer.forget_calls()
         self.renderer.close()
         if how:
-            self.renderer.mark("i", f"{'The turn is still running. To join it' if goes_on else 'To continue'}: {how}", DIM)
+            self.renderer.mark(
+                "i", f"{'The turn is still running. To join it' if goes_on else 'To continue'}: {how}", DIM
+            )
         self._screen.draw()
 
     async def _how_to_go_on(self) -> str:

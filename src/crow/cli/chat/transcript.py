@@ -140,7 +140,11 @@ class Replay:
         left_out = self._prompts[:-MOST_REPLAYED]
         first = self._prompts[len(left_out)] if left_out else 0
         if left_out:
-            renderer.mark("i", f"{counted(len(left_out), 'earlier message')} not shown. To see all: crow sessions show {session}", DIM)
+            renderer.mark(
+                "i",
+                f"{counted(len(left_out), 'earlier message')} not shown. To see all: crow sessions show {session}",
+                DIM,
+            )
         for update in self._updates[first:]:
             renderer.update(update)
 
