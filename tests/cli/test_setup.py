@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from crow.cli.editors import EDITORS
-from crow.cli.jsonc import NotJson, parse
-from crow.cli.setup import CannotMerge, merge
+from crow.cli.setup import CannotMerge, merge, read_settings
 from tests.config.support import CROW, crow, environment
 
 ENTRY: dict[str, object] = {"type": "custom", "command": "/bin/crow", "args": ["acp"], "env": {}}
@@ -41,7 +40,7 @@ def test_without_an_argument_the_editors_are_listed(tmp_path: Path) -> None:
 def test_an_unknown_editor(tmp_path: Path) -> None:
     said = crow(tmp_path, "setup", "ed")
     assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr == 'crow: unknown editor "ed"; known are zed, jetbrains, neovim, emacs, toad, vscode\n'
+    assert said.stderr == 'crow: unknown editor "ed". Available: zed, jetbrains, neovim, emacs, toad, vscode\n'
 
 
 @pytest.mark.parametrize("editor", list(EDITORS))
@@ -72,7 +71,7 @@ def test_what_zed_gets(tmp_path: Path) -> None:
         f"Paste this into {tmp_path}/.config/zed/settings.json, "
         "the settings file (in Zed: zed: open settings file):\n\n"
         f"{json.dumps(wanted, indent=2)}\n\n"
-        "If there are settings already, add only what is new; or let crow do it: crow setup zed --write\n"
+        "If the file has settings already, add only what is missing, or run: crow setup zed --write\n"
         "Open the agent panel, press + and choose Crow.\n"
     )
 
@@ -127,8 +126,7 @@ def test_settings_with_comments_survive(tmp_path: Path) -> None:
     backup = path.with_name("settings.json.before-crow")
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout == (
-        f"Added the agent Crow to {path}; the file as it was is kept in {backup}.\n"
-        "Open the agent panel, press + and choose Crow.\n"
+        f"Added the agent Crow to {path}. Backup: {backup}\nOpen the agent panel, press + and choose Crow.\n"
     )
     assert backup.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o640
@@ -141,7 +139,6 @@ def test_settings_with_comments_survive(tmp_path: Path) -> None:
     /* fonts */
     "buffer_font_size": 15,
     "agent_servers": {{
-        "Other": {{ "command": "other" }}, // mine
         "Crow": {{
             "type": "custom",
             "command": "{CROW}",
@@ -152,6 +149,7 @@ def test_settings_with_comments_survive(tmp_path: Path) -> None:
                 "CROW_HOME": "{tmp_path}/crow"
             }}
         }},
+        "Other": {{ "command": "other" }}, // mine
     }},
 }}
 """
@@ -164,7 +162,7 @@ def test_doing_it_again_changes_nothing(tmp_path: Path) -> None:
     before = path.read_bytes()
     said = crow(tmp_path, "setup", "jetbrains", "--write")
     assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout == f"JetBrains IDEs is set up already: {path} has the agent Crow. Nothing was changed.\n"
+    assert said.stdout == f"JetBrains IDEs is already set up: {path} has the agent Crow. Nothing changed.\n"
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 
@@ -175,8 +173,8 @@ def test_doing_it_again_changes_nothing(tmp_path: Path) -> None:
         (b"[1]", "it does not hold a JSON object"),
         (b'{"agent_servers": []}', 'its "agent_servers" is not an object'),
         (b'{"agent_servers": {"Crow": {"command": "/old/crow", "args": ["x"]}}}', "it has an agent"),
-        (b'{"a": 1,\n "b" 2}', 'line 2: expected ":"'),
-        (b'{"a": 1', 'line 1: expected "," or "}"'),
+        (b'{"a": 1,\n "b" 2}', "line 2 is not valid JSON"),
+        (b'{"a": 1', "line 1 is not valid JSON"),
         (b"\xff\xfe{}", "it is not UTF-8 text"),
     ],
 )
@@ -227,8 +225,7 @@ def test_other_editors_are_only_printed_for(tmp_path: Path) -> None:
     said = crow(tmp_path, "setup", "emacs", "--write")
     assert said.returncode == 1
     assert said.stderr == (
-        "crow: nothing was written: crow does not edit the settings of Emacs, with agent-shell; "
-        "what belongs into them is printed here\n"
+        "crow: nothing was written: --write does not support Emacs, with agent-shell. Add this by hand:\n"
     )
     assert said.stdout.startswith("Paste this into your init file")
     assert "(with-eval-after-load 'agent-shell" in said.stdout
@@ -249,15 +246,15 @@ LAYOUTS = [
     ("{}", f'{{\n  "agent_servers": {{\n    "Crow": {indented(CROW_TEXT, "    ")}\n  }}\n}}'),
     (
         '{"a": 1}',
-        f'{{"a": 1,\n  "agent_servers": {{\n    "Crow": {indented(CROW_TEXT, "    ")}\n  }}\n}}',
+        f'{{\n  "agent_servers": {{\n    "Crow": {indented(CROW_TEXT, "    ")}\n  }},"a": 1}}',
     ),
     (
         '{\n  "a": 1 // one\n  // end\n}\n',
-        f'{{\n  "a": 1, // one\n  // end\n  "agent_servers": {{\n    "Crow": {indented(CROW_TEXT, "    ")}\n  }}\n}}\n',
+        f'{{\n  "agent_servers": {{\n    "Crow": {indented(CROW_TEXT, "    ")}\n  }},\n  "a": 1 // one\n  // end\n}}\n',
     ),
     (
         "{\n  // nothing yet\n}\n",
-        f'{{\n  // nothing yet\n  "agent_servers": {{\n    "Crow": {indented(CROW_TEXT, "    ")}\n  }}\n}}\n',
+        f'{{\n  "agent_servers": {{\n    "Crow": {indented(CROW_TEXT, "    ")}\n  }}\n  // nothing yet\n}}\n',
     ),
     (
         '{\n  "agent_servers": {}\n}\n',
@@ -273,17 +270,15 @@ def test_layouts(before: str, after: str) -> None:
 
 def test_tabs_and_windows_line_ends_are_followed() -> None:
     after = merge('\ufeff{\r\n\t"a": 1\r\n}\r\n', ENTRY)
-    assert after.startswith(
-        '\ufeff{\r\n\t"a": 1,\r\n\t"agent_servers": {\r\n\t\t"Crow": {\r\n\t\t\t"type": "custom",\r\n'
-    )
-    assert after.endswith("\r\n\t}\r\n}\r\n")
+    assert after.startswith('\ufeff{\r\n\t"agent_servers": {\r\n\t\t"Crow": {\r\n\t\t\t"type": "custom",\r\n')
+    assert after.endswith('\r\n\t},\r\n\t"a": 1\r\n}\r\n')
     assert "\n" not in after.replace("\r\n", "")
 
 
 def test_text_that_only_looks_like_structure() -> None:
     before = '{\n  "a": "// no comment } , \\" /*", // a real one: "agent_servers": {}\n  "b": [1, 2,]\n}\n'
     after = merge(before, ENTRY)
-    assert parse(after).value == {
+    assert read_settings(after) == {
         "a": '// no comment } , " /*',
         "b": [1, 2],
         "agent_servers": {"Crow": ENTRY},
@@ -296,7 +291,7 @@ def test_an_entry_with_an_environment_of_its_own_counts_as_set_up() -> None:
 
 
 def test_values_of_every_kind_are_read() -> None:
-    assert parse('{"a": [-1.5e3, true, false, null, "\\u00e9\\n"], "b": {}}').value == {
+    assert read_settings('{"a": [-1.5e3, true, false, null, "\\u00e9\\n"], "b": {}}') == {
         "a": [-1500.0, True, False, None, "é\n"],
         "b": {},
     }
@@ -306,10 +301,33 @@ def test_values_of_every_kind_are_read() -> None:
     "text", ["", "{", "[", '{"a"}', "{a: 1}", "{'a': 1}", "1 2", '"\\x"', "01x", "/* open", "[" * 9999]
 )
 def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(NotJson):
-        parse(text)
+    with pytest.raises(CannotMerge):
+        read_settings(text)
 
 
 def test_an_unequal_command_is_named() -> None:
     with pytest.raises(CannotMerge, match="/old/crow"):
         merge('{"agent_servers": {"Crow": {"command": "/old/crow"}}}', ENTRY)
+
+
+def test_an_older_crow_is_updated_in_its_place() -> None:
+    old = '"Crow": {"command": "/old/crow", "args": ["acp"], "env": {"A": "b"}}, // mine'
+    before = f'{{\n  "agent_servers": {{\n    {old}\n  }},\n}}\n'
+    after = merge(before, ENTRY)
+    assert after.startswith('{\n  "agent_servers": {\n    "Crow": {\n      "command": "')
+    assert after.endswith("}, // mine\n  },\n}\n")
+    agents = read_settings(after)["agent_servers"]
+    assert agents == {"Crow": {"command": ENTRY["command"], "args": ["acp"], "env": {"A": "b"}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"agent_servers": {"Crow": {"command": "/old/crow", /* mine */ "args": ["acp"]}}}',
+        '{"agent_servers": {}, "agent_servers": {"Other": {}}}',
+        '{"a": "\\"agent_servers\\": {", "b": {"agent_servers": {}}, "agent_servers": {"Other": {}}}',
+    ],
+)
+def test_what_could_go_wrong_is_left_to_the_person(text: str) -> None:
+    with pytest.raises(CannotMerge):
+        merge(text, ENTRY)
