@@ -20,8 +20,8 @@ from crow.acp import attach_socket, wire
 from crow.acp.attach_socket import AttachSocket
 from crow.acp.owner_link import _connected
 from crow.acp.ownership import OnInitialize
-from crow.cli import doctor_store
-from crow.cli.doctor_store import check_attaching
+from crow.cli import doctor
+from crow.cli.doctor import check_attaching
 from crow.commands import supervisor
 from crow.commands.processes import MARK, ForkServer, is_command
 from crow.rpc.connection import Connection, PendingRequest, Route
@@ -347,7 +347,7 @@ def test_a_runtime_folder_that_others_can_enter_or_that_is_too_long_is_not_used(
 def test_a_shared_folder_that_is_not_ours_alone_is_refused(tmp_path, monkeypatch, planted):
     """Others could lead us astray there, and could keep everybody out by making it first: the home is used instead."""
     folder = tmp_path / "shared"
-    for module in (owners_module, doctor_store):
+    for module in (owners_module, doctor):
         monkeypatch.setattr(module, "shared_folder", lambda: str(folder))
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     match planted:

@@ -7,7 +7,6 @@ Where is …?
 - what Ctrl-C does in `crow run`, how a question is answered there with one key, and the exit code:
   `interactive_client.py` (`Interrupts`, `Keyboard`, `exit_code_of`)
 - where escape sequences of a model are made harmless in a terminal: `render_screen.py`
-- what `crow doctor` checks: `doctor.py`; of providers, models and MCP servers: `doctor_connections.py`; of the store:
-  `doctor_store.py`
+- what `crow doctor` checks: `doctor.py`; of providers, models and MCP servers: `doctor_connections.py`
 - where the log is written, and what happens at a signal or a crash: `process.py`
 """

@@ -1,6 +1,4 @@
-"""`crow doctor`: checks Python, Crow's folder, programs, log, configuration and web access, and says how to mend
-what is wrong.
-"""
+"""`crow doctor`: checks Python, Crow's folder, store, configuration and the web, and says how to fix what is wrong."""
 
 import argparse
 import asyncio
@@ -12,7 +10,6 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from crow.cli.doctor_connections import Check, check_models, check_servers, failed, fine, warn
-from crow.cli.doctor_store import check_attaching, check_store
 from crow.cli.models import TIME_LIMIT
 from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen, clean_prose, counted
 from crow.cli.terminal import speaks_utf8
@@ -21,9 +18,12 @@ from crow.config.home import config_path, home, log_path
 from crow.config.load import about_rule, load_settings
 from crow.config.settings import Settings, WebSettings
 from crow.config.toml import nearest
-from crow.errors import ConfigError, CrowError, WebError
-from crow.mcp.client.configured import server_names
-from crow.messages import SERVER_TOOL
+from crow.disk import network_file_system
+from crow.errors import ConfigError, CrowError, StorageFailed, WebError
+from crow.store.base import FILE_NAME
+from crow.store.database import Database
+from crow.store.failures import on_a_network
+from crow.store.owners import can_be_attached_to, shared_folder
 from crow.store.web_owner import find_web
 from crow.timeouts import timeout
 from crow.web.addresses import AllowedHosts, bracketed, proxy_variable, read_url
@@ -34,14 +34,14 @@ from crow.web_server.built_files import REMEDY as PAGE_REMEDY
 PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}
 MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}
 STYLES = {"fine": GOOD, "warn": WARNING, "failed": BAD}
-MEND = "Mend it there, then run crow doctor again."
+FIX = "Fix it there, then run crow doctor again."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking = parser.add_mutually_exclusive_group()
-    asking.add_argument("--offline", action="store_true", help="ask no provider and no server")
+    asking.add_argument("--offline", action="store_true", help="contact no provider and no server")
     asking.add_argument("--try", dest="ask", action="store_true", help="ask the model too; costs a few tokens")
-    parser.add_argument("--whole-store", action="store_true", help="check all of a large store, however long it takes")
+    parser.add_argument("--whole-store", action="store_true", help="check all of a large store; may take minutes")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
         checks += check_servers(settings, place, offline=arguments.offline)
     except ConfigError as error:
         if all(check.text != error.message for check in checks):  # else it is a variable, and told already
-            checks.append(failed(error.message, error.remedy or MEND))
+            checks.append(failed(error.message, error.remedy or FIX))
     can_look = all(check.outcome != "failed" for check in own_folder)
     checks += [*check_store(place, whole=arguments.whole_store), *check_attaching(place)] if can_look else []
     checks += check_page(place)
@@ -72,7 +72,7 @@ def _report(checks: list[Check]) -> int:
     failures = [check for check in checks if check.outcome == "failed"]
     warnings = sum(check.outcome == "warn" for check in checks)
     screen.line()
-    screen.line(f"{_count(len(failures), warnings)}." if failures or warnings else "All is well.", BOLD)
+    screen.line(f"{_count(len(failures), warnings)}." if failures or warnings else "No problems found.", BOLD)
     if failures and checks[-1] not in failures:  # else they are in sight anyway
         for check in failures:
             _print(screen, check)
@@ -97,12 +97,12 @@ def _count(failures: int, warnings: int) -> str:
 
 
 def _check_variables(environ: Mapping[str, str]) -> Iterable[Check]:
-    yield from (failed(mistake.message, mistake.remedy or MEND) for mistake in mistakes(environ))
+    yield from (failed(mistake.message, mistake.remedy or FIX) for mistake in mistakes(environ))
     for name in environ:
         if name in KNOWN or not name.startswith("CROW_"):
             continue
         if meant := nearest(name, KNOWN, cutoff=0.8):
-            yield warn(f"the variable {name} is set, which Crow does not know", f"Did you mean {meant}?")
+            yield warn(f"unknown variable {name} is set", f"Did you mean {meant}?")
 
 
 async def _check_models(settings: Settings, *, offline: bool, ask: bool) -> list[Check]:
@@ -121,27 +121,20 @@ def _mode_of(path: str) -> int:
 
 def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
     if not os.path.exists(path):
-        yield fine(f"no configuration yet ({path}), which is fine")
+        yield fine(f"no configuration yet ({path}); none is needed")
         return
     yield fine(f"the configuration {path} is valid")
     holds_key = settings.web.api_key or any(provider.api_key for provider in settings.providers.values())
     if holds_key and mode & 0o077:
-        remedy = "It is yours alone now. If others use this machine, make a new key."
-        yield warn(f"{path} holds a key, and others could read it (mode {mode:o})", remedy)
-    servers = server_names(settings.mcp_servers).values()
+        remedy = "It is private now. If others use this machine, create a new key."
+        yield warn(f"{path} holds a key that others could read (mode {mode:o})", remedy)
     for number, rule in enumerate(settings.permission.rules):
-        server = rule.tool.removeprefix(SERVER_TOOL).partition("__")[0] if rule.tool.startswith(SERVER_TOOL) else ""
-        if server and "*" not in server and server not in servers:
-            yield warn(
-                f"permission.rules[{number}] is about the server {server}, which is not in the configuration",
-                f"It counts if an editor or a project brings one. Yours are: {', '.join(sorted(servers)) or 'none'}.",
-            )
         for doubt in about_rule(f"permission.rules[{number}]", rule):
-            yield warn(doubt, MEND)
+            yield warn(doubt, FIX)
         if rule.tool == "terminal" and rule.command is None:
             yield warn(
-                f"permission.rules[{number}] covers every command line ({rule.decision})",
-                'Name the commands it is meant for: command = "npm test *".',
+                f"permission.rules[{number}] matches every command ({rule.decision})",
+                'Name the commands it is for: command = "npm test *".',
             )
 
 
@@ -149,9 +142,9 @@ def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
 
 PACKAGES = ("httpx2", "msgspec", "jiter", "rapidfuzz", "tree-sitter", "tree-sitter-bash")
 PROGRAMS = {
-    "git": "Without it, the agent sees no history and no differences. Install git.",
-    "rg": "Searching works without it, but slower. Install ripgrep.",
-    "bash": "Commands then run in sh. Install bash.",
+    "git": "Install git, so that the agent can see history and diffs.",
+    "rg": "Install ripgrep to make searches faster.",
+    "bash": "Install bash; until then commands run in sh.",
 }
 
 
@@ -172,36 +165,22 @@ def check_python() -> Iterable[Check]:
 
 
 def check_home(place: str) -> Iterable[Check]:
-    if not os.path.lexists(place):
-        yield from _check_missing_home(place)
-        return
-    if not os.path.isdir(place):
+    folder = place
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    mode = _mode_of(place)
+    if folder != place and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+        yield failed(f"{place} cannot be created in {folder}", "Name another folder in CROW_HOME.")
+    elif folder != place:
+        yield fine(f"{place} will be created when there is something to store")
+    elif not os.path.isdir(place):
         yield failed(f"{place} is not a folder", "Move it away, or name another folder in CROW_HOME.")
-        return
-    denied = [
-        word for word, rights in (("read", os.R_OK | os.X_OK), ("written", os.W_OK)) if not os.access(place, rights)
-    ]
-    if denied:
-        remedy = f"chown and chmod it so that you own it: chmod 700 {place}"
-        yield failed(f"{place} cannot be {' or '.join(denied)}", remedy)
-        return
-    mode = os.stat(place).st_mode & 0o777
-    if mode & 0o077:
-        yield warn(
-            f"others could look into {place} (mode {mode:o})", "Crow makes it yours alone whenever it is started."
-        )
+    elif not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        yield failed(f"{place} cannot be read and written", f"Make it yours with chown and chmod 700 {place}")
+    elif mode & 0o077:
+        yield warn(f"others could read {place} (mode {mode:o})", "Crow makes it private whenever it starts.")
     else:
-        yield fine(f"{place} is there, and yours only")
-
-
-def _check_missing_home(place: str) -> Iterable[Check]:
-    parent = os.path.dirname(place)
-    while not os.path.lexists(parent):
-        parent = os.path.dirname(parent)
-    if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
-        yield fine(f"{place} will be made when there is something to keep")
-    else:
-        yield failed(f"{place} cannot be made in {parent}", "Name another folder in CROW_HOME.")
+        yield fine(f"{place} exists and is private")
 
 
 def check_programs() -> Iterable[Check]:
@@ -233,9 +212,62 @@ def check_page(place: str) -> Iterable[Check]:
         yield warn(MISSING, PAGE_REMEDY)
     web = find_web(place)
     if web is not None:
-        yield fine(f"crow web runs at {web.origin} (process {web.process})")
+        yield fine(f"crow web is running at {web.origin} (process {web.process})")
     elif is_complete:
-        yield fine("the page of crow web is there; none runs")
+        yield fine("the page for crow web is installed")
+
+
+# --- the store
+
+FIX_STORE = (
+    "Move it away with its -wal and -shm files, and restore a copy. Without one, Crow starts a new store. "
+    "`crow sessions export` may still save what can be read."
+)
+SMALL_STORE = 64 * 1024 * 1024
+"""Bytes of a store that is always checked as a whole: a large one may take minutes."""
+
+
+def check_store(place: str, *, whole: bool = False) -> Iterable[Check]:
+    path = os.path.join(place, FILE_NAME)
+    if not os.path.lexists(path):
+        yield fine("no sessions are stored yet")
+        return
+    if network := network_file_system(place):
+        yield warn(*on_a_network(place, network))
+    try:
+        yield _check_file(path, whole=whole or os.path.getsize(path) <= SMALL_STORE)
+    except StorageFailed as error:
+        yield failed(error.message, error.remedy)
+
+
+def _check_file(path: str, *, whole: bool) -> Check:
+    database = Database(path)
+    try:
+        with database.writing():
+            pass  # it was possible: that is all we want to know
+        with database.reading() as connection:
+            # The list first: without it nothing is found.
+            for what in ("sessions", 1) if whole else ("sessions",):
+                found = connection.execute(f"PRAGMA quick_check({what})").fetchone()[0]
+                if found != "ok":
+                    return failed(f"{path} is damaged ({' '.join(found.split())[:200]})", FIX_STORE)
+            count = connection.execute("SELECT count(*) FROM sessions WHERE listed = 1").fetchone()[0]
+    finally:
+        database.close()
+    sessions = counted(count, "session")
+    if whole:
+        return fine(f"the store {path} is sound: {sessions}")
+    size = f"{os.path.getsize(path) / 1e9:.1f} GB"
+    return fine(f"the list of {path} is sound: {sessions}, {size}", "To check all of it: crow doctor --whole-store")
+
+
+def check_attaching(place: str) -> Iterable[Check]:
+    """Tells only of what is wrong."""
+    if os.path.isdir(place) and not can_be_attached_to(place):
+        yield warn(
+            f"other programs cannot join your sessions: {shared_folder()} is not private",
+            f"Have it removed, or set XDG_RUNTIME_DIR to a private folder (mode 700): {place} is too long a path.",
+        )
 
 
 # --- the web: whether the search service can be used, and what stands in the way
@@ -247,7 +279,6 @@ SOMEWHERE = "www.example.com"
 async def check_web(settings: WebSettings, *, offline: bool) -> list[Check]:
     """Nothing here keeps Crow from working, so nothing is worse than a warning. No key is told."""
     checks = [await _check_search(settings, offline=offline)]
-    checks += _check_variable(settings, os.environ)
     checks += _check_proxy(os.environ)
     return checks
 
@@ -269,9 +300,9 @@ def _check_library() -> Check:
     try:
         importlib.import_module("ddgs.ddgs")
     except Exception as error:  # noqa: BLE001 -- whatever it fails with: it cannot be used
-        remedy = "Install it again: pip install ddgs. Or configure another service: search in [web] of config.toml."
-        return warn(f"web search: the ddgs library cannot be used ({type(error).__name__})", remedy)
-    return fine("web search: DuckDuckGo, which needs no key (not tried)")
+        remedy = "Reinstall it: pip install ddgs. Or choose another service: search in [web] of config.toml."
+        return warn(f"web search: the ddgs library does not work ({type(error).__name__})", remedy)
+    return fine("web search: DuckDuckGo, no key needed (not tried)")
 
 
 async def _try_search(service: SearchService, where: str) -> Check:
@@ -297,20 +328,10 @@ def _is_nearby(host: str, settings: WebSettings) -> bool:
     return url.host == "localhost" or AllowedHosts(settings.allow_private).is_allowed_private(url)
 
 
-def _check_variable(settings: WebSettings, environ: Mapping[str, str]) -> Iterable[Check]:
-    """Where the service insists on a key, its absence was already told."""
-    name = settings.api_key_env
-    if settings.search.strip().lower() == "searxng" and name and not settings.api_key and not environ.get(name):
-        yield warn(
-            f"web search: the variable {name} is not set, so SearXNG is asked without a key",
-            "Set it where crow is started, or take api_key_env out of [web].",
-        )
-
-
 def _check_proxy(environ: Mapping[str, str]) -> Iterable[Check]:
     names = [proxy_variable(scheme, SOMEWHERE, environ) for scheme in ("https", "http")]
     if found := list(dict.fromkeys(name for name in names if name)):
         yield warn(
             f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} set, but web_fetch uses no proxy",
-            "Where only a proxy leads out, pages cannot be fetched; docs/web.md says why.",
+            "Behind a proxy that is the only way out, pages cannot be fetched: see docs/web.md.",
         )

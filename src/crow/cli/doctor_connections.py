@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Check(msgspec.Struct, frozen=True):
-    """The result of a check: what was found, and how to mend it."""
+    """The result of a check: what was found, and how to fix it."""
 
     outcome: Literal["fine", "warn", "failed"]
     text: str
@@ -57,13 +57,8 @@ def failed(text: str, remedy: str) -> Check:
 USUAL_WINDOW = 65536
 
 
-class ProviderCheck(msgspec.Struct, frozen=True):
-    """What a provider said when it was asked for its models; None if it was not asked or failed."""
-
-    check: Check
-    models: list[ModelInfo] | None = None
-
-
+ProviderCheck = tuple[Check, list[ModelInfo] | None]
+"""What came of asking a provider, and its models; None if it was not asked, failed, or has no list."""
 ModelsByProvider = Mapping[str, list[ModelInfo] | None]
 """What each provider lists."""
 
@@ -77,8 +72,8 @@ async def check_models(found: Discovery, settings: Settings, *, offline: bool, a
             for name, provider in found.providers.items()
         )
     )
-    models = dict(zip(found.providers, (answer.models for answer in answers), strict=True))
-    checks = [answer.check for answer in answers]
+    models = dict(zip(found.providers, (listed for _, listed in answers), strict=True))
+    checks = [check for check, _ in answers]
     checks += _check_default(found, models, settings) if found.default else [_nothing_chosen(found, models)]
     if ask and not offline and found.default and not any(check.outcome == "failed" for check in checks):
         checks.append(await _try_default(found))
@@ -90,56 +85,35 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
 
     # What the default model does not depend on is worth a warning only.
     bad = failed if needed else warn
-    if provider.type == "scripted":
-        return ProviderCheck(_check_script(name, provider, needed=needed))
-    if not has_key(provider, os.environ):
-        return ProviderCheck(
-            bad(
-                f"{name}: its key is missing, as the variable {provider.api_key_env} is not set",
-                f"Set it where crow is started, or store a key: crow login --provider {name}",
-            )
-        )
     place = f"{name} at {shown_address(provider.base_url)}"
+    if provider.type == "scripted":
+        is_there = os.path.isfile(provider.script)
+        missing = bad(f"{name}: script not found: {provider.script}", "Fix the path in the config.")
+        return (fine(f"{name} plays {provider.script}") if is_there else missing), None
+    if not has_key(provider, os.environ):
+        remedy = f"Set it where crow is started, or store a key: crow login --provider {name}"
+        return bad(f"{name} has no key: the variable {provider.api_key_env} is not set", remedy), None
     try:
         find_endpoint(name, provider, os.environ)
-    except CrowError as error:
-        return ProviderCheck(bad(f"{name}: {error.message}", error.remedy))
-    if offline:
-        return ProviderCheck(fine(f"{place} (not asked){_key_note(provider)}"))
-    try:
+        if offline:
+            return fine(f"{place} (not asked){_key_note(provider)}"), None
         models = await if_listed(list_models(name, provider, os.environ))
     except TimeoutError:
-        return ProviderCheck(
-            bad(
-                f"{name}: no answer from {shown_address(provider.base_url)} in {TIME_LIMIT} s",
-                "Check the network and the address.",
-            )
-        )
+        return bad(f"{place} did not answer within {TIME_LIMIT} s", "Check the network and the address."), None
     except CrowError as error:
-        return ProviderCheck(bad(f"{name}: {error.message}", error.remedy or f"crow login --provider {name}"))
+        return bad(f"{name}: {error.message}", error.remedy or f"crow login --provider {name}"), None
     if models is None:
-        return ProviderCheck(
-            warn(
-                f"{place} has no list of models",
-                "Some servers have none. If it should have one, check base_url.\n"
-                "Whether the model answers: crow doctor --try",
-            )
-        )
-    return ProviderCheck(fine(f"{place} lists {counted(len(models), 'model')}{_key_note(provider)}"), models)
+        remedy = "Some servers have none. If this one should, check base_url.\nTo test the model: crow doctor --try"
+        return warn(f"{place} has no list of models", remedy), None
+    return fine(f"{place} lists {counted(len(models), 'model')}{_key_note(provider)}"), models
 
 
 def _key_note(provider: ProviderSettings) -> str:
     if provider.api_key_command:
-        return "; its key is printed by api_key_command"
+        return "; key from api_key_command"
     if not provider.api_key_env:
         return ""
-    return f"; its key is in the variable {provider.api_key_env}, which an editor started from the desktop may not see"
-
-
-def _check_script(name: str, provider: ProviderSettings, *, needed: bool) -> Check:
-    if os.path.isfile(provider.script):
-        return fine(f"{name} plays {provider.script}")
-    return (failed if needed else warn)(f"{name}: there is no script {provider.script}", "Mend the path in the config.")
+    return f"; key in the variable {provider.api_key_env}, which an editor started from the desktop may not see"
 
 
 def _nothing_chosen(found: Discovery, models: ModelsByProvider) -> Check:
@@ -147,7 +121,7 @@ def _nothing_chosen(found: Discovery, models: ModelsByProvider) -> Check:
     name = without_a_model(found, os.environ)
     if listed := models.get(name):
         remedy += "\n" + named(name, [info.model for info in listed])
-    return failed("there is no model to talk to", remedy)
+    return failed("no model is set up", remedy)
 
 
 def _check_default(found: Discovery, models: ModelsByProvider, settings: Settings) -> Iterable[Check]:
@@ -162,7 +136,7 @@ def _check_default(found: Discovery, models: ModelsByProvider, settings: Setting
     same = [other for other in listed or [] if is_same_model(other.model, info.model)]
     if listed is not None and not same:
         yield failed(
-            f"the model {found.default} (from {found.chosen_by}) is not among the models of {info.provider}",
+            f"the model {found.default} (from {found.chosen_by}) is not in the list of {info.provider}",
             named(info.provider, [other.model for other in listed], info.model)
             + f"\nChoose one: crow login --provider {info.provider}",
         )
@@ -172,8 +146,8 @@ def _check_default(found: Discovery, models: ModelsByProvider, settings: Setting
     yield fine(f"the model is {found.default} (from {found.chosen_by}){known}")
     if info.context_window is None and not any(other.context_window for other in same):
         yield warn(
-            f"the context window of {found.default} is not known",
-            f"Say it in the config:\n{_of_provider(info.provider, found, settings)}"
+            f"the context window of {found.default} is unknown",
+            f"Set it in the config:\n{_of_provider(info.provider, found, settings)}"
             f"[providers.{toml_key(info.provider)}.models.{toml_key(info.model)}]\ncontext_window = {USUAL_WINDOW}",
         )
 
@@ -197,7 +171,7 @@ async def _try_default(found: Discovery) -> Check:
     try:
         await try_model(found.default, found.providers, os.environ)
     except CrowError as error:
-        return failed(f"{found.default} was tried: {error.message}", error.remedy)
+        return failed(f"{found.default} does not answer: {error.message}", error.remedy)
     return fine(f"{found.default} answers")
 
 
@@ -230,17 +204,17 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
         return fine(f"{name} has {counted(len(server.tools), 'tool')}")
     cause = one_line(server.cause or server.state, 500)
     if server.wants_login:
-        return warn(f"{name}: {cause}", "It can be used after that.")
+        return warn(f"{name}: {cause}", "Then it can be used.")
     from crow.mcp.client.stdio import stderr_path
 
-    place = "It is at" if settings.url else "It is started with"
+    place = "Address:" if settings.url else "Command:"
     remedy = f"{server.remedy}\n" if server.remedy else ""
-    printed = f"What it printed is in {stderr_path(home, server.known_as)}.\n" if server.has_printed else ""
+    printed = f"Its output: {stderr_path(home, server.known_as)}\n" if server.has_printed else ""
     return failed(
         f"{name}: {cause}",
         f"{place} {shown_settings(settings)}\n{remedy}{printed}"
-        f"Mend [mcp_servers.{toml_key(server.name)}] in the config, "
-        f"then try it: crow mcp test {shlex.quote(server.name)}",
+        f"Fix [mcp_servers.{toml_key(server.name)}] in the config, "
+        f"then run: crow mcp test {shlex.quote(server.name)}",
     )
 
 

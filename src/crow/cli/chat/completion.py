@@ -1,5 +1,6 @@
-"""What helps to type in `crow chat`: completing a `/command` or an `@file` (the session's commands, the project's
-files, folders elsewhere), and the history of what was typed in a project before.
+"""Completes a `/command` or an `@file` while it is typed in `crow chat`, and keeps the history of what was typed.
+
+Commands are those of the session; files those of the project, and of folders elsewhere.
 """
 
 import contextlib

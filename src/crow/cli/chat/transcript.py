@@ -1,6 +1,4 @@
-"""What `crow chat` prints above the input line: the screen that it is written to, the past of a session that is loaded,
-and the rows in which a folded output is shown in full.
-"""
+"""What `crow chat` prints above its input line: its screen, the past of a session, and folded output in full."""
 
 import asyncio
 import io
