@@ -130,8 +130,8 @@ def _tell(
 
 def silence_of(folder: str) -> FileSystemSilent:
     return FileSystemSilent(
-        f"The file system of {shown(folder)} does not answer.",
-        remedy="If it is on another machine or a removable disk, see whether that is still there.",
+        f"The file system of {shown(folder)} does not respond.",
+        remedy="If it is on another machine or a removable disk, check that it is still connected.",
     )
 
 

@@ -46,7 +46,7 @@ def test_a_session_in_a_folder_that_hangs_is_refused_and_blocks_nobody(open_edit
     with hung_disk(hung):
         pending = crow.start("session/new", {"cwd": str(hung), "mcpServers": []})
         assert crow.prompt("hi", session=other) == {"stopReason": "end_turn"}
-        assert "does not answer" in pending.error().message
+        assert "does not respond" in pending.error().message
         assert crow.prompt("hi", session=other) == {"stopReason": "end_turn"}
 
 
@@ -60,7 +60,7 @@ def test_a_session_whose_commands_hang_is_refused_and_blocks_nobody(open_editor,
     with hung_disk(hung / ".crow"):
         pending = crow.start("session/new", {"cwd": str(hung), "mcpServers": []})
         assert crow.prompt("hi", session=other) == {"stopReason": "end_turn"}
-        assert "does not answer" in pending.error().message
+        assert "does not respond" in pending.error().message
         assert crow.prompt("hi", session=other) == {"stopReason": "end_turn"}
 
 

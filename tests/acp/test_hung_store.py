@@ -63,7 +63,7 @@ def test_whoever_needs_the_store_is_told_of_its_silence_and_nothing_is_lost(crow
         assert crow.start("unheard/of").error().code == -32601  # the event loop is free meanwhile
         for request in pending:
             message = request.error().message
-            assert "does not answer" in message
+            assert "does not respond" in message
             assert str(crow.home) in message
     assert crow.prompt("three") == {"stopReason": "end_turn"}
     assert prompts(crow) == ["one", "two", "three"]

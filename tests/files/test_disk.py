@@ -112,7 +112,7 @@ def test_a_hung_call_keeps_no_program_from_ending(tmp_path):
         done = subprocess.run(
             [sys.executable, "-c", HANGS, str(pipe)], capture_output=True, text=True, timeout=DEADLINE
         )
-    assert (done.returncode, done.stdout) == (0, "The file system of /somewhere does not answer.\n")
+    assert (done.returncode, done.stdout) == (0, "The file system of /somewhere does not respond.\n")
 
 
 def test_threads_are_not_kept_for_folders_that_rest(tmp_path):
@@ -143,7 +143,7 @@ def test_a_real_file_system_that_does_not_answer(tmp_path, hung_disk, monkeypatc
             lambda: workspace.read_document(path),
             lambda: workspace.write_document(path, "new", None),
         ):
-            with pytest.raises(WorkspaceError, match="does not answer"):
+            with pytest.raises(WorkspaceError, match="does not respond"):
                 await call()
             document = await other.read_document(inside)
             assert document is not None

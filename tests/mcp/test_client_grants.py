@@ -11,7 +11,7 @@ from tests.support.patience import eventually
 from tests.support.scripts import DONE, call, reply, say
 
 GO = ("mcp__docs__go", {})
-CHANGED = "You allowed `mcp__docs__go`, but it changed: its server, its description or its arguments."
+CHANGED = "`mcp__docs__go` has changed since you allowed it: its server, its description or its arguments."
 NOT_CALLED = "it changed its tool `mcp__docs__go` in the meantime, and nothing was called"
 
 

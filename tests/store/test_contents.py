@@ -210,7 +210,7 @@ def test_a_piece_that_cannot_be_read_is_a_damaged_record_of_its_session_alone(tm
     with database(tmp_path / "sessions.db") as connection:
         connection.execute(damage)
     connection.close()
-    with pytest.raises(StorageFailed, match=r'The session s is damaged: record 1 \("text_delta"\) cannot be read'):
+    with pytest.raises(StorageFailed, match=r'Session s is damaged: record 1 \("text_delta"\) cannot be read'):
         with_store(tmp_path, lambda store: store.events("s"))
     assert with_store(tmp_path, lambda store: store.events("t")) == list(turn("t1", "hello"))
 

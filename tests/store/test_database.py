@@ -49,7 +49,7 @@ def test_a_file_that_another_program_has_locked_is_named(tmp_path):
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageFailed, match=f"{path}: .*locked") as failure, database.writing():
         pass
-    assert "End the program" in failure.value.remedy
+    assert "Close the program" in failure.value.remedy
     other.close()
     with database.writing():
         pass

@@ -115,7 +115,7 @@ def test_doctor_says_so(tmp_path):
     with_store(tmp_path, lambda store: say(store, "s"))
     warning, sound = check_store(str(tmp_path))
     assert (warning.outcome, sound.outcome) == ("warn", "fine")
-    assert f"{tmp_path} lies on a network file system (nfs4)" in warning.text
+    assert f"{tmp_path} is on a network file system (nfs4)" in warning.text
     assert "CROW_HOME" in warning.remedy
 
 

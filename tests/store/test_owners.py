@@ -67,7 +67,7 @@ def test_a_running_session_is_refused_and_the_person_told_where_it_runs(tmp_path
         for asking in (two.claim("s"), two.delete("s")):
             with pytest.raises(SessionBusy, match=rf"process {os.getpid()}\) since \d\d:\d\d:\d\d") as busy:
                 await asking
-            assert "Wait for its end" in busy.value.remedy
+            assert "Wait until it is done" in busy.value.remedy
         await two.fork("s", "copy", "/p", [])
         session.add(END)
         await session.store_all()

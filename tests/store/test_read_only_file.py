@@ -74,6 +74,6 @@ print(asyncio.run(with_store(lambda store: store.find("two"))).id)
 def test_the_doctor_says_that_it_may_only_be_read():
     story = "print([(check.outcome, check.text) for check in check_store(home)], beside())\n"
     [said] = said_as_nobody(story)
-    assert "it may only be read" in said
+    assert "it is read-only" in said
     assert "failed" in said
     assert said.endswith(" []")

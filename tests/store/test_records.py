@@ -146,7 +146,7 @@ def test_a_damaged_record_is_named_and_other_sessions_load(tmp_path, body):
 
     with_store(tmp_path, two)
     change(tmp_path, f"UPDATE records SET body = '{body}' WHERE seq = 3 AND session = 1")
-    with pytest.raises(StorageFailed, match=r"session s .*record 3 \(\"text_delta\"\)"):
+    with pytest.raises(StorageFailed, match=r"Session s .*record 3 \(\"text_delta\"\)"):
         with_store(tmp_path, read)
     assert len(with_store(tmp_path, lambda store: store.events("other"))) == 4
 

@@ -145,7 +145,7 @@ def test_a_build_that_was_interrupted_goes_on(tmp_path, monkeypatch):
 
 
 def test_a_search_tells_how_far_it_is_and_gives_its_answers_in_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr("crow.store.indexing.NOT_MUCH", -1)  # so that it waits for no session
+    monkeypatch.setattr("crow.store.search_index.NOT_MUCH", -1)  # so that it waits for no session
     monkeypatch.setattr(search_index, "BATCH", 1)
     names = [f"s{number}" for number in range(30)]
     talk(tmp_path, *names)

@@ -121,7 +121,7 @@ def test_after_closing_nothing_can_be_kept(tmp_path):
         store = open_store(str(tmp_path))
         session = await store.create("s", "/p", [])
         await store.close()
-        with pytest.raises(StorageFailed, match="Crow is ending"):
+        with pytest.raises(StorageFailed, match="shutting down"):
             await session.store_all()
         await store.close()
 

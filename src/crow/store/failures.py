@@ -17,8 +17,8 @@ _MOVE_IT = (
     "Move the file away, with the -wal and -shm files beside it, and Crow starts a new one; or put back a copy of it."
 )
 
-KEPT = "kept in"
-READ = "read from"
+KEPT = "save sessions to"
+READ = "read sessions from"
 """What was tried, as a sentence says it."""
 
 _LET_READ = "Let your user read it and its folder, or set CROW_HOME to another folder."
@@ -28,10 +28,10 @@ _ONLY_TO_READ = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sql
 _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: (
         "the disk is full",
-        "Make room; what could not be stored yet is kept in memory and stored then.",
+        "Free some space; what could not be saved yet is kept in memory and saved then.",
     ),
     sqlite3.SQLITE_READONLY: (
-        "it may only be read",
+        "it is read-only",
         "Let your user write to it and to its folder, or set CROW_HOME to another folder.",
     ),
     sqlite3.SQLITE_CANTOPEN: (
@@ -44,13 +44,13 @@ _CAUSES: dict[int, tuple[str, str]] = {
     ),
     sqlite3.SQLITE_BUSY: (
         "another program has locked it",
-        "End the program that holds it, such as a database viewer, and try again.",
+        "Close the program that uses it, such as a database viewer, and try again.",
     ),
     sqlite3.SQLITE_CORRUPT: ("it is damaged", f"It was left as it is. {_MOVE_IT}"),
-    sqlite3.SQLITE_NOTADB: ("it is no database", f"It was left as it is. {_MOVE_IT}"),
+    sqlite3.SQLITE_NOTADB: ("it is not a database", f"It was left as it is. {_MOVE_IT}"),
     sqlite3.SQLITE_IOERR: (
         "the disk reports an error",
-        "Check the disk; what could not be stored yet is kept in memory and tried again.",
+        "Check the disk; what could not be saved yet is kept in memory and tried again.",
     ),
 }
 
@@ -68,7 +68,7 @@ def storage_failed(path: str, error: "sqlite3.Error | OSError", tried: str = KEP
         code = sqlite3.SQLITE_FULL  # SQLite tells a full disk from a broken one only when it writes the database itself
     if code == sqlite3.SQLITE_FULL and not _is_full(path) and _is_damaged(path):
         code = sqlite3.SQLITE_CORRUPT  # a page that is pointed to has a number beyond all that a file may have
-    cause, remedy = _CAUSES.get(code, (str(error), "Try again; if it stays so, move the file away."))
+    cause, remedy = _CAUSES.get(code, (str(error), "Try again; if this happens again, move the file away."))
     return _failed(path, cause, _LET_READ if tried == READ and code in _ONLY_TO_READ else remedy, tried)
 
 
@@ -82,7 +82,7 @@ def damaged(path: str, tried: str = KEPT) -> StorageFailed:
 
 def no_plain_file(path: str, tried: str = KEPT) -> StorageFailed:
     """SQLite would wait for a pipe's other end."""
-    return _failed(path, "it is a folder, a pipe or a device, and no file", f"It was left as it is. {_MOVE_IT}", tried)
+    return _failed(path, "it is a folder, a pipe or a device, not a file", f"It was left as it is. {_MOVE_IT}", tried)
 
 
 def written_by_a_newer_crow(path: str, found: int, known: int, tried: str = KEPT) -> StorageFailed:
@@ -93,36 +93,36 @@ def written_by_a_newer_crow(path: str, found: int, known: int, tried: str = KEPT
 
 def opened_by_another(path: str) -> StorageFailed:
     return StorageFailed(
-        f"Sessions cannot be kept in {path}: another Crow has been opening it for a while.",
+        f"Cannot {KEPT} {path}: another Crow has been opening it for a while.",
         remedy="It may be converting the file to a newer version; try again in a minute, or end that process.",
     )
 
 
 def not_ours(path: str, tried: str = KEPT) -> StorageFailed:
-    return _failed(path, "it is the file of another program", f"It was left as it is. {_MOVE_IT}", tried)
+    return _failed(path, "it belongs to another program", f"It was left as it is. {_MOVE_IT}", tried)
 
 
 def gone(path: str) -> StorageFailed:
     name = os.path.basename(path)
     return StorageFailed(
-        f"Sessions cannot be kept in {path}: the file was moved, removed or replaced while Crow was using it.",
-        remedy=f"Put {name} back if you moved it, and start Crow again.",
+        f"Cannot {KEPT} {path}: the file was moved, removed or replaced while Crow was using it.",
+        remedy=f"Put {name} back if you moved it, and restart Crow.",
     )
 
 
 def silent(path: str, tried: str = KEPT) -> StoreSilent:
     return StoreSilent(
-        f"Sessions cannot be {tried} {path}: the file system does not answer.",
-        remedy="If it is on another machine or a removable disk, see whether that is still there; "
-        "what could not be stored yet is kept in memory and stored once it answers.",
+        f"Cannot {tried} {path}: the file system does not respond.",
+        remedy="If it is on another machine or a removable disk, check that it is still connected; "
+        "what could not be saved yet is kept in memory and saved once it responds.",
     )
 
 
 def on_a_network(folder: str, kind: str) -> tuple[str, str]:
     """A warning, not a failure: what is so, and the remedy."""
     return (
-        f"{folder} lies on a network file system ({kind}): sessions are kept there in a slower and safer way.",
-        "Use it from one machine at a time, or set CROW_HOME to a folder on a disk of this machine.",
+        f"{folder} is on a network file system ({kind}): sessions are saved in a slower and safer way.",
+        "Use it from one machine at a time, or set CROW_HOME to a folder on this machine's own disk.",
     )
 
 
@@ -150,4 +150,4 @@ def file_address(path: str, options: str) -> str:
 
 
 def _failed(path: str, cause: str, remedy: str, tried: str) -> StorageFailed:
-    return StorageFailed(f"Sessions cannot be {tried} {path}: {cause}.", remedy=remedy)
+    return StorageFailed(f"Cannot {tried} {path}: {cause}.", remedy=remedy)

@@ -3,7 +3,6 @@
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 
 import base64
-import contextlib
 import os
 import sqlite3
 import sys
@@ -95,7 +94,7 @@ class Queries:
             first: dict[str, Row] = {}
             last_calls: dict[str, str] = {}
             for row in (*(Row(*found) for found in connection.execute(query, (key,))), *waiting):
-                if row.tag == FORMER_TEXT_TAG and (named := _backup_in(row)).path:
+                if row.tag == FORMER_TEXT_TAG and (named := _files_named_in(row.body)).path:
                     first.setdefault(named.path, row)
                     last_calls[named.path] = named.call_id
             contents = {digest: piece for row in waiting for digest, piece in row.contents.items()}
@@ -145,32 +144,24 @@ class Queries:
         return ListNews(seen) if before is None else ListNews(seen, tuple(entries), tuple(since.ids - ids))
 
 
-class _Named(msgspec.Struct):
-    """The part of a record that names the files it is about."""
-
-    path: str = ""
-    locations: tuple[Location, ...] = ()
-
-
-_named = msgspec.json.Decoder(_Named)
-
-
-class _Backup(msgspec.Struct):
-    """The part of a former text's record that is never taken out of it."""
+class _FilesNamed(msgspec.Struct):
+    """The part of a record that names the files it is about, and is never taken out of it."""
 
     path: str = ""
     call_id: str = ""
+    locations: tuple[Location, ...] = ()
 
 
-_backup = msgspec.json.Decoder(_Backup)
+_files_named = msgspec.json.Decoder(_FilesNamed)
 
 
-def _backup_in(row: Row) -> _Backup:
-    """Empty if it cannot be read without the rest: a path of a file that is no UTF-8."""
+def _files_named_in(body: str) -> _FilesNamed:
+    """Empty if it cannot be read without the rest: a path of a file that is no UTF-8. One that is damaged is found when
+    it is needed."""
     try:
-        return _backup.decode(row.body)
+        return _files_named.decode(body)
     except (msgspec.MsgspecError, UnicodeError):
-        return _Backup()
+        return _FilesNamed()
 
 
 def changed_paths(connection: sqlite3.Connection, key: int, since: int) -> Iterator[str]:
@@ -180,9 +171,8 @@ def changed_paths(connection: sqlite3.Connection, key: int, since: int) -> Itera
         UNION ALL SELECT body FROM records WHERE session = ?1 AND time >= ?2 AND tag = 'call_described'
     """
     for (body,) in connection.execute(query, (key, since)):
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeError):  # one that is damaged is found when it is needed
-            record = _named.decode(body)
-            yield from filter(None, (record.path, *(location.path for location in record.locations)))
+        named = _files_named_in(body)
+        yield from filter(None, (named.path, *(location.path for location in named.locations)))
 
 
 def key_of(connection: sqlite3.Connection, session_id: str) -> int | None:
@@ -266,4 +256,4 @@ def _checksum(content: bytes, cwd: str | None) -> bytes:
 
 
 def _bad_cursor() -> BadCursor:
-    return BadCursor("This cursor does not belong to this list of sessions.", remedy="List from the beginning.")
+    return BadCursor("Unknown cursor for this list of sessions.", remedy="List from the beginning.")

@@ -160,16 +160,16 @@ def _read(rows: Iterable[Row], session_id: str, piece: Callable[[str], bytes]) -
             if row.optional:
                 continue
             raise StorageFailed(
-                f"The session {session_id} was continued by a newer version of Crow: "
-                f'record {row.seq} ("{row.tag}", version {row.version}) is not known here.',
-                remedy="Load it with that version, or update Crow. Nothing was changed.",
+                f"Session {session_id} was continued by a newer version of Crow: "
+                f'record {row.seq} ("{row.tag}", version {row.version}) is unknown here.',
+                remedy="Open it with that version, or update Crow. Nothing was changed.",
             )
         try:
             yield _decode(row, piece)
         except (ValueError, RecursionError) as error:  # the errors of both JSON libraries are ValueErrors
             raise StorageFailed(
-                f'The session {session_id} is damaged: record {row.seq} ("{row.tag}") cannot be read.',
-                remedy="Nothing was changed and other sessions are not affected; put back a copy of the store, "
+                f'Session {session_id} is damaged: record {row.seq} ("{row.tag}") cannot be read.',
+                remedy="Nothing was changed, and other sessions are not affected. Restore a copy of the store, "
                 "or start a new session.",
             ) from error
 
@@ -239,9 +239,8 @@ class Pending:
     def check_whole(self, session_id: str) -> None:
         if self.overflowed:
             raise BacklogLost(
-                f"Not everything of the session {session_id} could be kept: "
-                "too much happened while nothing could be stored.",
-                remedy="Load the session again to go on from what is stored.",
+                f"Part of session {session_id} was lost: too much happened while nothing could be saved.",
+                remedy="Load the session again to continue from what was saved.",
             )
 
     def forget(self) -> None:

@@ -272,8 +272,8 @@ class SessionRows:
         if running and owner.lives_elsewhere(other):
             since = time.strftime("%H:%M:%S", time.localtime(running / 1000))
             raise SessionBusy(
-                f"A turn of this session is running in another Crow (process {process_of(other)}) since {since}.",
-                remedy=f"Wait for its end, cancel it there, or end it with `crow sessions stop {session_id}`.",
+                f"This session is running in another Crow (process {process_of(other)}) since {since}.",
+                remedy=f"Wait until it is done, cancel it there, or run `crow sessions stop {session_id}`.",
             )
         return key
 
@@ -299,7 +299,7 @@ class SessionRows:
         listed: int = 0,
     ) -> Pending:
         if key_of(connection, session_id) is not None:
-            raise StorageFailed(f"There is a session {session_id} already.", remedy="Choose another id.")
+            raise StorageFailed(f"Session {session_id} already exists.", remedy="Choose another id.")
         now = milliseconds_now()
         row = connection.execute(
             _INSERT_SESSION,
@@ -354,12 +354,12 @@ def _change_entry(connection: sqlite3.Connection, pending: Pending) -> None:
 
 def _refuse_stale(session_id: str, row: tuple[str, int] | None, token: str) -> NoReturn:
     if row is None:
-        raise SessionTaken(f"The session {session_id} was deleted: what happens here is no longer kept.")
+        raise SessionTaken(f"Session {session_id} was deleted: nothing more is saved here.")
     owner, _ = row
     elsewhere = f"in another Crow (process {process_of(owner)})" if owner and owner != token else "elsewhere"
     raise SessionTaken(
-        f"The session {session_id} was continued {elsewhere}: what happens here is no longer kept.",
-        remedy="Load it again to go on here.",
+        f"Session {session_id} was continued {elsewhere}: nothing more is saved here.",
+        remedy="Load it again to continue here.",
     )
 
 

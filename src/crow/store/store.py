@@ -31,9 +31,9 @@ from crow.store.owners import OWNERS_NAME, STOP, lives, owners_in, process_of, s
 from crow.store.worker import Worker
 
 if TYPE_CHECKING:
-    from crow.store.indexing import Indexing
     from crow.store.queries import Queries
     from crow.store.records import Pending
+    from crow.store.search_index import Indexing
     from crow.store.sessions import SessionRows
 
 logger = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ class _Store:
 
     def _index(self) -> "Indexing":
         if self._indexing is None:
-            from crow.store.indexing import Indexing
+            from crow.store.search_index import Indexing
 
             self._indexing = Indexing(self._home, self._silence)
         return self._indexing

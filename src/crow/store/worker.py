@@ -55,7 +55,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         if self._stopped:
-            future.set_exception(StorageFailed("Sessions are no longer kept: Crow is ending."))
+            future.set_exception(StorageFailed("Sessions are no longer saved: Crow is shutting down."))
             return future
         self._used = True
         if self._thread is None:
