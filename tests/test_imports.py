@@ -163,7 +163,10 @@ INNER = {
     "model.wires": ("model",),
     "model.http": ("model",),
     "store.database": ("store", "cli"),
-    "turn.context": ("turn.loop", "turn.call_batch", "turn.prompt", "turn.subagent", "session.open", "session.session"),
+    "turn.context": (
+        *("turn.loop", "turn.call_batch", "turn.prompt", "turn.subagents"),
+        *("session.open", "session.session"),
+    ),
 }
 """What only these rooms or modules may know, whatever else they may import of its room."""
 
@@ -212,7 +215,7 @@ LATE_IMPORTS = {
     "policy.rule_policy": "what judges a call is loaded for the first call",
     "tools.edit": "what finds the place of an edit is loaded for the first edit",
     "tools.write": "what looks at a new text is loaded for the first write",
-    "turn.subagent.subagents": "few sessions send a subagent",
+    "turn.subagents": "few sessions send a subagent",
     "session.servers": "the MCP library is loaded by the first session that has servers",
     "tools.arguments": "what was meant is worked out only for a call that is not written as it should be",
     "tools.base": "so is the tool that a wrong name stands for",
@@ -361,7 +364,7 @@ def test_nobody_imports_through_a_wall():
         ("session.open", "from crow.model import http"),
         ("session.open", "from crow.model import wires"),
         ("session.trust", "from crow.turn import context"),
-        ("policy.planted", "from crow.turn.subagent import run as more"),
+        ("policy.planted", "from crow.turn import subagents as more"),
         ("search.planted", "import mcp"),
         ("turn.planted", "import mcp.types"),
         ("policy.planted", "import httpx2"),

@@ -52,14 +52,14 @@ def choosing(*words: str):
 @pytest.mark.parametrize("budget", ["turn", "session", "day"])
 @pytest.mark.parametrize("amount", ["0.10 USD", "100 tokens"])
 def test_it_asks_within_one_reply_and_goes_on_after_a_yes(open_editor, budget, amount):
-    crow = opened(open_editor, f'{budget} = "{amount}"', **choosing("Go on with", "Stop"))
+    crow = opened(open_editor, f'{budget} = "{amount}"', **choosing("Continue with", "Stop"))
     assert crow.prompt("Read.") == STOPPED
     first, second = forms(crow)
     assert "used up" in first["message"]
     assert amount in first["message"]
     assert first["requestedSchema"]["properties"]["answer"]["enum"] == [
-        f"Go on with {amount} more",
-        "Compact the conversation, then go on",
+        f"Continue with {amount} more",
+        "Compact the conversation, then continue",
         "Stop",
     ]
     assert "toolCallId" not in first
@@ -123,7 +123,7 @@ def test_a_subagent_goes_on_after_a_yes(open_editor):
         + "".join(reply(spends(30), call("read", path=f"{name}.txt"), when="look around") for name in range(4))
         + reply(say("Nothing there."), when="look around")
     )
-    crow = opened(open_editor, 'turn = "0.10 USD"', script, **choosing("Go on with"))
+    crow = opened(open_editor, 'turn = "0.10 USD"', script, **choosing("Continue with"))
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     assert len(forms(crow)) == 1
     assert [call["status"] for call in crow.tool_calls().values()] == ["completed"]
@@ -159,12 +159,12 @@ def test_a_cheaper_model_takes_over(open_editor):
     crow = open_editor(
         script=rounds(20) + DONE,
         config=f'{PRICED}[budget]\nturn = "0.10 USD"\n[providers.scripted.models.small]\n{cheap}',
-        **choosing("Go on with 0.10 USD more, on", "Stop"),
+        **choosing("Continue with 0.10 USD more, on", "Stop"),
     )
     crow.new_session()
     assert crow.prompt("Read.") == STOPPED
     options = forms(crow)[0]["requestedSchema"]["properties"]["answer"]["enum"]
-    assert options[2] == "Go on with 0.10 USD more, on scripted/small"
+    assert options[2] == "Continue with 0.10 USD more, on scripted/small"
     changed = [update for update in crow.updates if update["sessionUpdate"] == "config_option_update"]
     assert "scripted/small" in str(changed[-1])
 
@@ -243,9 +243,7 @@ def test_a_reply_without_a_count_is_estimated(asking, usage, budget):
         crow = asking(provider.openai, budget)
         assert crow.prompt("Read.") == STOPPED
         assert len(provider.openai.requests) == 1
-        assert (
-            "test/m does not say how many tokens its replies take: the budgets count Crow's estimate." in crow.notices
-        )
+        assert "test/m does not report token usage, so the budgets count Crow's estimate." in crow.notices
 
 
 def test_subagents_without_a_count_are_estimated(asking):

@@ -16,19 +16,8 @@ from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply, run, say
 
 BUILT_IN = [
-    "help",
-    "init",
-    "compact",
-    "clear",
-    "plan",
-    "mode",
-    "model",
-    "permissions",
-    "context",
-    "mcp",
-    "export",
-    "rename",
-    "undo",
+    *("help", "init", "compact", "clear", "context", "export", "rename", "undo"),
+    *("plan", "mode", "model", "permissions", "mcp"),
 ]
 
 
@@ -75,7 +64,7 @@ def test_all_commands_are_advertised_with_hints_after_a_session_was_opened(crow)
     hints = {name: command["input"]["hint"] for name, command in commands.items() if command.get("input")}
     assert hints == {
         "init": "[what matters most]",
-        "compact": "[what to keep in view]",
+        "compact": "[what to keep]",
         "plan": "[task]",
         "mode": "[mode]",
         "model": "[provider/model]",
@@ -117,7 +106,7 @@ def test_init_asks_the_model_to_write_the_projects_instructions(crow):
 
 def test_clear_lets_the_model_start_afresh(crow):
     said(crow, "first")
-    assert "afresh" in said(crow, "/clear")
+    assert "Context cleared" in said(crow, "/clear")
     said(crow, "second")
     assert [part["text"] for message in crow.model_requests()[-1]["messages"] for part in message["parts"]] == [
         "second"
@@ -155,8 +144,8 @@ def test_context_says_what_fills_the_window(crow):
     said(crow, "x" * 30_000)
     text = said(crow, "/context")
     assert "scripted/test" in text
-    [sent] = [line for line in text.splitlines() if line.startswith("What you sent")]
-    assert re.fullmatch(r"What you sent +10,\d\d\d  █+", sent)
+    [sent] = [line for line in text.splitlines() if line.startswith("Your messages")]
+    assert re.fullmatch(r"Your messages +10,\d\d\d  █+", sent)
     assert "nearly full" not in text
 
 
@@ -251,14 +240,14 @@ def test_export_writes_the_conversation_to_a_new_file_and_says_where(crow, tmp_p
     said(crow, "Mend the parser, please!")
     text = said(crow, "/export")
     (path,) = crow.workspace.glob("*.md")
-    assert text == f"Written to `{path}`."
+    assert text == f"Exported to `{path}`."
     assert path.name.startswith("mend-the-parser-please-20")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "Mend the parser, please!" in path.read_text()
     assert "Done." in path.read_text()
     assert "is not overwritten" in said(crow, "/export")
-    assert said(crow, "/export other.md") == f"Written to `{crow.workspace / 'other.md'}`."
-    assert said(crow, f"/export {tmp_path / 'x.md'}") == f"Written to `{tmp_path / 'x.md'}`."
+    assert said(crow, "/export other.md") == f"Exported to `{crow.workspace / 'other.md'}`."
+    assert said(crow, f"/export {tmp_path / 'x.md'}") == f"Exported to `{tmp_path / 'x.md'}`."
     assert "missing/folder/x.md" in said(crow, "/export missing/folder/x.md")
     assert not (crow.workspace / "missing").exists()
 
@@ -317,7 +306,7 @@ def test_undo_takes_back_the_last_turn_and_says_what_it_did(open_editor):
 
 
 def test_mcp_says_that_there_are_no_servers_and_where_they_would_come_from(crow):
-    assert "no MCP servers" in said(crow, "/mcp")
+    assert "No MCP servers" in said(crow, "/mcp")
 
 
 # --- the user's own
@@ -419,7 +408,7 @@ def test_files_that_make_no_command_are_named_once_and_in_help(crow):
     expected = [f"Not used: {folder}/{name}: {reason}." for name, reason in why.items()]
     assert sorted(crow.notices) == sorted(expected)  # a file may be seen before the next one is written
     lines = "\n".join(f"- {line}" for line in expected)
-    assert f"**Files that are not used**\n\n{lines}" in said(crow, "/help")
+    assert f"**Files not used**\n\n{lines}" in said(crow, "/help")
 
 
 # --- a command in its turn
@@ -439,7 +428,7 @@ def test_a_command_is_replayed_as_what_was_said_and_answered(open_editor):
     ]
     assert replayed == [
         ("user_message_chunk", "/mode edit"),
-        ("agent_message_chunk", "The mode is `edit` now."),
+        ("agent_message_chunk", "Mode: `edit`."),
         ("user_message_chunk", "/init"),
         ("agent_message_chunk", "Done."),
     ]

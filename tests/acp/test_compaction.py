@@ -115,7 +115,7 @@ def test_a_model_that_gives_no_summary_goes_on_all_the_same(open_editor):
             text = f"{FACT}. Remember that." if number == 0 else f"Go on with part {number}."
             assert crow.prompt(text) == {"stopReason": "end_turn"}
         assert FACT in texts(provider.rounds[-1])
-        assert any("could not sum up the conversation (it gave none)" in notice for notice in crow.notices)
+        assert any("could not summarise the conversation (it gave none)" in notice for notice in crow.notices)
 
 
 @pytest.mark.rule("R144")
@@ -225,7 +225,7 @@ def test_compacting_by_hand_keeps_what_the_person_names_in_view(open_editor):
         crow.prompt(f"{FACT}. Remember that.")
         assert crow.prompt("/compact the colours") == {"stopReason": "end_turn"}
         assert compactions(crow) == ["in_progress", "completed"]
-        assert "The conversation was compacted" in crow.text()
+        assert "Compacted the conversation" in crow.text()
         [asked] = provider.summaries
         assert "above all this to be kept: the colours" in texts(asked)
         crow.prompt("Go on.")
@@ -300,7 +300,7 @@ def test_compacting_by_hand_makes_room_where_the_last_prompt_was_too_large(open_
         crow.prompt("hello")
         crow.prompt(LOG)
         crow.prompt("/compact")
-        assert "The conversation was compacted" in crow.text()
+        assert "Compacted the conversation" in crow.text()
         assert crow.prompt("just say hi") == {"stopReason": "end_turn"}
         assert len(provider.summaries) == 1
         assert "hello" in texts(provider.rounds[-1])
@@ -353,7 +353,7 @@ def test_the_model_does_not_know_an_undone_turn_from_a_summary(open_editor):
         crow.prompt("/compact")
         assert "Write the secret plan." in texts(provider.summaries[0])
         crow.prompt("/undo")
-        assert "The model no longer knows of it." in crow.text()
+        assert "removed from the model's context." in crow.text()
         crow.prompt("Go on.")
         crow.close()
         other = open_editor(folder=crow.folder)

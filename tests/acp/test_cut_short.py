@@ -112,7 +112,7 @@ def test_a_turn_that_went_round_in_circles_is_not_said_to_have_made_too_many_req
     assert crow.prompt("read") == {"stopReason": "max_turn_requests", "_meta": facts}
     assert crow.prompt("/context") == {"stopReason": "end_turn"}
     again = loaded(open_editor, crow)
-    assert "I stopped: “Read a.txt” was called 5 times" in again.text()
+    assert "I stopped: “Read a.txt” ran 5 times" in again.text()
     assert "Stopped: " not in again.text()
 
 

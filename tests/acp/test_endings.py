@@ -62,7 +62,7 @@ def test_a_reply_without_a_word_is_said(open_editor):
     crow = open_editor(script=reply(), capabilities=NOTICES)
     crow.new_session()
     assert crow.prompt("hi") == {"stopReason": "end_turn"}
-    assert crow.notices == ["scripted/test ended its turn without saying anything."]
+    assert crow.notices == ["scripted/test ended its turn without a reply."]
 
 
 @pytest.mark.rule("R24", "R62")

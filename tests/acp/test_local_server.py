@@ -56,7 +56,7 @@ def test_forty_rounds_of_reads_and_edits_in_a_small_window(open_editor, window, 
         assert all(call["status"] == "completed" for call in crow.tool_calls().values())
         sizes = {update["size"] for update in crow.updates if update["sessionUpdate"] == "usage_update"}
         assert sizes == {window}
-        [stated] = [notice for notice in crow.notices if "the model gets only the tools" in notice]
+        [stated] = [notice for notice in crow.notices if "it gets only the tools" in notice]
         assert f"{window:,} tokens" in stated
         if reports is not silent:
             assert len(json.dumps(server.rounds[0]).encode()) < 4000

@@ -39,7 +39,7 @@ def test_the_fifth_time_is_asked_about_and_stopping_names_the_call(open_editor):
     assert asked["requestedSchema"]["properties"]["answer"]["enum"] == ["Go on", "Stop"]
     assert "Read a.txt" in asked["message"]
     assert len(crow.model_requests()) == 5
-    assert "“Read a.txt” was called 5 times with the same result" in crow.text()
+    assert "“Read a.txt” ran 5 times with the same result" in crow.text()
     assert {call["status"] for call in crow.tool_calls().values()} == {"completed"}
 
 
@@ -65,14 +65,14 @@ def test_a_client_that_approves_everything_does_not_keep_the_loop_going(open_edi
     assert crow.prompt("Read.") == BROKEN_OFF
     assert crow.permissions == []
     assert len(crow.model_requests()) == 5
-    assert "I stopped: “Read a.txt” was called 5 times" in crow.text()
+    assert "I stopped: “Read a.txt” ran 5 times" in crow.text()
 
 
 def test_a_client_that_cannot_ask_breaks_the_turn_off_with_words(open_editor):
     crow = opened(open_editor, **answering(ErrorAnswer(-32601, "no such method")))
     assert crow.prompt("Read.") == BROKEN_OFF
     assert len(crow.model_requests()) == 5
-    assert "“Read a.txt” was called 5 times" in crow.text()
+    assert "“Read a.txt” ran 5 times" in crow.text()
 
 
 def test_a_command_is_named_in_its_own_marks(open_editor):
@@ -80,7 +80,7 @@ def test_a_command_is_named_in_its_own_marks(open_editor):
     crow.new_session()
     crow.request("session/set_mode", {"sessionId": crow.session_id, "modeId": "auto"})
     crow.prompt("Run.")
-    assert "I stopped: “echo `date +%Y`” was called 5 times" in crow.text()
+    assert "I stopped: “echo `date +%Y`” ran 5 times" in crow.text()
 
 
 def test_waiting_for_a_command_in_the_background_is_no_circle(open_editor):

@@ -95,7 +95,7 @@ SITUATIONS = {
     "a picture that the model cannot see": Situation(
         DONE, [PICTURE, {"type": "text", "text": "look"}], tells="was left out"
     ),
-    "not a word": Situation(reply(), "hi", tells="without saying anything"),
+    "not a word": Situation(reply(), "hi", tells="without a reply"),
     "a reply that was cut": Situation(
         reply(say("Well,"), '{ finish = "max_tokens" }'), "hi", ends="Stopped: the length limit was reached."
     ),

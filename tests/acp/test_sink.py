@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from crow.acp import wire
-from crow.acp.sink import LONGEST_HOLD, UpdateSink
-from crow.acp.text_flow import CHUNKS_PER_SECOND, TextPace
+from crow.acp.sink import CHUNKS_PER_SECOND, LONGEST_HOLD, TextPace, UpdateSink
 from crow.events import CallOpened, CrowSaid, Event, Notice, TextDelta, ThoughtDelta, TurnEnded, TurnStarted
 from crow.messages import StopReason
 from crow.results import ToolKind

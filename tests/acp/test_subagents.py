@@ -444,7 +444,7 @@ def test_one_that_says_nothing_has_failed(open_crow):
     assert told(crow)[0].splitlines() == [
         "The subagent did not finish: it ended without a report.",
         *("What it did:", "· I look.", "✓ Read fruit.txt (2 lines)"),
-        "! scripted/test ended its turn without saying anything.",
+        "! scripted/test ended its turn without a reply.",
     ]
     assert json.dumps(crow.tool_calls()["t1-c1"]["content"]).count("I look.") == 1
 

@@ -97,7 +97,7 @@ def test_an_undo_that_names_its_turn_takes_back_no_other(tmp_path):
         editor.prompt("hello")
         editor.prompt("change them")
         editor.prompt("/undo t1")
-        assert "The last turn is another one now: look again. Nothing was taken back." in editor.text()
+        assert "A newer turn has run since. Nothing was undone: look again." in editor.text()
         assert changed(editor).keys() == ORIGINALS.keys()
         editor.prompt("/undo t2")
         assert changed(editor) == {}
@@ -115,7 +115,7 @@ def test_undo_after_a_load_in_another_process(tmp_path):
         assert changed(editor) == {}
         assert not (editor.workspace / "sub" / "new.txt").exists()
         editor.prompt("/undo")
-        assert "There is no turn to take back." in editor.text()
+        assert "There is no turn to undo." in editor.text()
     with at_work(tmp_path) as editor:
         load(editor, session)
         assert own_calls(editor).keys() >= {"Remove sub/new.txt", "Restore crlf.txt"}
@@ -141,7 +141,7 @@ def test_after_a_kill_the_cut_off_turn_can_be_taken_back(tmp_path):
         load(editor, session)
         editor.prompt("/undo")
         assert changed(editor) == {}
-        assert "What those did is not taken back." in editor.text()
+        assert "Their effects are not undone." in editor.text()
 
 
 def test_a_session_that_cannot_be_kept_can_take_back_as_well(tmp_path):
@@ -195,7 +195,7 @@ def test_each_undo_takes_back_one_turn(tmp_path, turns):
             editor.prompt("/undo")
             assert path.read_text() == number
         editor.prompt("/undo")
-        assert editor.text().endswith("There is no turn to take back.")
+        assert editor.text().endswith("There is no turn to undo.")
 
 
 class Buffers:

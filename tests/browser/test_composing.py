@@ -113,7 +113,7 @@ def test_a_turn_is_taken_back_after_a_look_at_what_that_changes(tmp_path: Path) 
             await visit.page.get_by_role("button", name="Undo turn").click()
             preview = visit.page.get_by_role("dialog", name="Undo the last turn")
             await expect(preview.locator(".add")).to_contain_text("one")
-            await expect(preview).to_contain_text("commands. What those did is not taken back")
+            await expect(preview).to_contain_text("commands. Their effects are not undone")
             assert (web.workspace / "a.txt").read_text() == "two\n"
             await visit.page.keyboard.press("Escape")
             await expect(preview).to_have_count(0)

@@ -120,7 +120,7 @@ def test_commands_are_completed(tmp_path: Path) -> None:
     play(tmp_path, HELLO)
     with chat(tmp_path) as window:
         window.type("/pla")
-        window.wait_for_rows("▸ /pla", "  /plan  Changes to the mode plan: looks and plans, changes nothing", STATUS)
+        window.wait_for_rows("▸ /pla", "  /plan  Switch to plan mode: read and plan, change nothing", STATUS)
         window.press("tab")
         window.wait_until("▸ /plan")
         window.press("enter")

@@ -10,7 +10,7 @@ from tests.support.puppet import Puppet
 from tests.support.window import Window
 
 COMMANDS = [
-    {"name": "help", "description": "Lists the commands"},
+    {"name": "help", "description": "List all commands"},
     {"name": "model", "description": "The model", "input": {"hint": "[name]"}},
     {"name": "mode", "description": "The mode", "input": {"hint": "[mode]"}},
     {"name": "context", "description": "How full"},
@@ -38,7 +38,7 @@ def test_enter_runs_the_marked_command_and_no_model_is_asked(tmp_path: Path) -> 
     sent = recording(tmp_path)
     with chat(tmp_path) as window:
         window.type("/cont")
-        window.wait_for_rows("▸ /cont", "  /context  Shows what fills the model's window, and what was spent", STATUS)
+        window.wait_for_rows("▸ /cont", "  /context  Show what fills the context window, and what was spent", STATUS)
         assert [row.split()[0] for row in marked_rows(window)] == ["/context"]
         window.press("enter")
         window.wait_until("System prompt")

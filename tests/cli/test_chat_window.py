@@ -241,7 +241,7 @@ def test_after_a_command_of_crows_own_nothing_says_that_it_is_done(tmp_path: Pat
     with chat(tmp_path) as window:
         window.type("/rename nest")
         window.press("enter")
-        window.wait_until("The title is now: nest")
+        window.wait_until("Renamed to: nest")
         window.wait_until(INPUT)
         window.type("hello")
         window.press("enter")

@@ -434,7 +434,7 @@ def test_a_model_that_repeats_itself_with_nobody_to_ask_is_no_success(tmp_path):
     (project / "a.txt").write_text("one\n")
     said = run(tmp_path, "read it")
     assert said.returncode == 1
-    assert "was called 5 times with the same result" in said.stdout
+    assert "ran 5 times with the same result" in said.stdout
     assert "stopped: the same call kept repeating" in said.stderr
 
 
@@ -498,7 +498,7 @@ def test_in_a_terminal_a_key_says_how_to_go_on(tmp_path: Path, key: bytes, code:
     play_dear(tmp_path)
     with Terminal(tmp_path, "run", "--cwd", str(tmp_path / "project"), "read", TERM="xterm", NO_COLOR="1") as terminal:
         terminal.expect("? The budget of this turn, 0.10 USD, is used up: 0.12 USD so far. How shall")
-        terminal.expect("  1  Go on with 0.10 USD more")
+        terminal.expect("  1  Continue with 0.10 USD more")
         terminal.expect("  3  Stop")
         terminal.expect("→ ")
         terminal.press(key)

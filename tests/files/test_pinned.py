@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.acp import buffers
+from crow.acp import workspace
 from crow.commands.base import CommandRequest
 from crow.errors import StaleFile, WorkspaceError
 from crow.files import local
@@ -242,7 +242,12 @@ def test_a_large_text_is_decoded_and_compared_off_the_event_loop(folder, monkeyp
 
         monkeypatch.setattr(module, name, watched)
 
-    for module, name in ((local, "decode"), (local, "decode_text"), (local, "encode"), (buffers, "could_be_shown_as")):
+    for module, name in (
+        (local, "decode"),
+        (local, "decode_text"),
+        (local, "encode"),
+        (workspace, "could_be_shown_as"),
+    ):
         watch(module, name)
 
     async def run() -> None:

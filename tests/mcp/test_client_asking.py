@@ -38,7 +38,7 @@ def test_a_declined_form_and_a_client_without_forms_are_a_no(tmp_path):
     _, editor = one_call(tmp_path / "without", good(), "order")
     assert told_model(editor) == "decline None"
     assert notice_about(editor, "good asks") == (
-        "The MCP server good asks: What shall it be? Your editor cannot show this question, so it was told no."
+        "The MCP server good asks: What shall it be? Your editor cannot show this question, so Crow declined it."
     )
 
 

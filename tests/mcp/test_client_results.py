@@ -266,6 +266,6 @@ def test_a_prompt_that_no_server_has_is_not_sent_to_the_model(tmp_path):
     editor.new_session(mcpServers=[bad("plain")])
     for name in ("mcp:plain:recipe", "mcp:nobody:what.ever"):
         editor.prompt(f"/{name} apple")
-        assert f"There is no prompt `/{name}`, so nothing was sent to the model." in editor.text()
+        assert f"Unknown prompt `/{name}`: nothing was sent to the model." in editor.text()
     assert editor.model_requests() == []
     editor.close()

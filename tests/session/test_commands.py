@@ -5,25 +5,22 @@ import asyncio
 import pytest
 
 from crow.events import CommandInfo, SentLink, SentText
-from crow.session.commands import CommandReply, SlashCommands, blocks_after_command
+from crow.session.commands import Command, CommandSource, SlashCommands, blocks_after_command
 
 
-class Fake:
-    def __init__(self, name):
-        self.info = CommandInfo(name, "")
+def fake(name):
+    async def run(arguments, rest, ids):
+        return ""
 
-    async def run(self, arguments, rest, ids):
-        return CommandReply("")
+    return Command(CommandInfo(name, ""), run)
 
 
-class Files:
+class Files(CommandSource):
     """Commands that come and go."""
 
     def __init__(self):
         self.names = []
         self.looks = 0
-
-    is_watched = True
 
     async def refresh(self):
         self.looks += 1
@@ -34,14 +31,8 @@ class Files:
     def close(self):
         del self.tell
 
-    def untrusted(self):
-        return []
-
     def commands(self):
-        return [Fake(name) for name in self.names]
-
-    def find(self, name):
-        return Fake(name) if name in self.names else None
+        return [fake(name) for name in self.names]
 
 
 @pytest.mark.rule("R128")
@@ -68,7 +59,7 @@ class Files:
     ],
 )
 def test_a_command_stands_at_the_very_beginning_of_the_text(text, found):
-    commands = SlashCommands([Fake("help"), Fake("git:re-view_2")])
+    commands = SlashCommands([fake("help"), fake("git:re-view_2")])
     command = commands.find([SentText(text)])
     assert (command and (command[0].info.name, command[1])) == found
 
@@ -76,7 +67,7 @@ def test_a_command_stands_at_the_very_beginning_of_the_text(text, found):
 @pytest.mark.rule("R128")
 def test_only_the_first_text_counts_and_the_other_blocks_are_passed_on():
     link, more = SentLink("file:///a", "a"), SentText("/help too")
-    commands = SlashCommands([Fake("help")])
+    commands = SlashCommands([fake("help")])
     assert commands.find([SentText("no"), SentText("/help")]) is None
     sent = [link, SentText("/help me"), more]
     assert commands.find(sent) is not None
@@ -92,7 +83,7 @@ def names(commands):
 
 def test_commands_are_told_again_only_when_they_have_changed():
     files = Files()
-    commands = SlashCommands([Fake("help")], [files])
+    commands = SlashCommands([fake("help")], [files])
     assert names(commands) == ["help"]
     assert names(commands) is None
     files.names = ["mine"]
@@ -136,7 +127,7 @@ def test_another_look_is_due_from_time_to_time_where_nobody_tells_of_changes(mon
 def test_a_built_in_command_comes_before_a_file():
     files = Files()
     files.names = ["help", "mine"]
-    built_in = Fake("help")
+    built_in = fake("help")
     commands = SlashCommands([built_in], [files])
     assert commands.find([SentText("/help")]) == (built_in, "")
     assert commands.find([SentText("/mine x")]) is not None

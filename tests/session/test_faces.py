@@ -50,7 +50,7 @@ from crow.session.faces.face import ClientKnowledge, Face
 from crow.session.faces.faces import Faces
 from crow.session.faces.feed import SessionStream
 from crow.session.journal import MOST_KEPT, SessionJournal
-from crow.session.persistence import StoredArchive
+from crow.session.persistence import Archive
 from crow.session.running_turn import Turns
 from crow.store.store import open_store
 from tests.support.fold import ReadTracker
@@ -140,7 +140,7 @@ class Stage:
     async def __aenter__(self) -> Self:
         log = await self._store.create(SESSION, self._folder, [])
         self.journal = SessionJournal(log)
-        self.faces.begin(SessionStream(self.journal, StoredArchive(self._store, SESSION, log)), Turns())
+        self.faces.begin(SessionStream(self.journal, Archive(self._store, SESSION, log)), Turns())
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -18,13 +18,13 @@ from crow.session import options as options_module
 from crow.session.journal import SessionJournal
 from crow.session.models import SetupReader
 from crow.session.options import Options
-from crow.session.persistence import RecentChanges
 from crow.session.session_model import SessionModel
 from crow.tools.base import Toolbox
 from crow.turn.requests import ContextWindow, LiveSettings, Requests
-from crow.turn.spending import Purse
+from crow.turn.spending import Budgets
 from tests.support.provider import Provider
 from tests.support.recording import RecordingSink
+from tests.support.store import MemoryLog
 
 NO_SERVERS = {"CROW_LOCAL_SERVERS": ""}
 
@@ -43,13 +43,13 @@ class Opened:
 
     async def begin(self) -> "Opened":
         setup = await self._models.setup()
-        journal = SessionJournal(RecentChanges())
+        journal = SessionJournal(MemoryLog())
         journal.append(UserSaid("t1-m1", (SentText("Hello"),), (Text("Hello"),)))
         journal.subscribe(self.told)
         self.live = LiveSettings(SessionModel(setup.first), Limits())
         self.policy = RulePolicy([self._folder], mode=setup.mode)
         self.requests = Requests(self.live, Toolbox([]), journal.history, lambda: "")
-        self.options = Options(ContextWindow(self.requests, journal, Purse()), self.policy, setup)
+        self.options = Options(ContextWindow(self.requests, journal, Budgets()), self.policy, setup)
         return self
 
     def values(self) -> dict[str, str]:

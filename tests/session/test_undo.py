@@ -31,7 +31,6 @@ from crow.messages import StopReason, Text
 from crow.results import DiffBlock, ToolKind, ToolResult
 from crow.session import persistence
 from crow.session.journal import SessionJournal
-from crow.session.persistence import RecentChanges
 from crow.session.undo import NOTHING, PastTurn, last_turn, undo_last_turn
 from crow.store.base import EventLog
 from crow.tools.file_changes import digest_of
@@ -39,6 +38,7 @@ from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
 from tests.support.file_cases import CASES
 from tests.support.patience import DEADLINE
 from tests.support.recording import RecordingSink
+from tests.support.store import MemoryLog
 from tests.tools.calling import Hand
 
 
@@ -47,7 +47,7 @@ class Talk:
 
     def __init__(self, workspace: Workspace, log: EventLog | None = None) -> None:
         self.workspace = workspace
-        self.journal = SessionJournal(log or RecentChanges())
+        self.journal = SessionJournal(log or MemoryLog())
         self._sink = RecordingSink()
         self.journal.subscribe(self._sink)
         self.hand = Hand(workspace, self.journal)
@@ -248,7 +248,7 @@ def test_a_command_that_stands_for_a_prompt_is_a_turn_of_the_models(tmp_path):
             assert turn is not None
             assert turn.name == "/review it"
 
-    recent = RecentChanges()
+    recent = MemoryLog()
     asyncio.run(story(Talk(LocalWorkspace([str(tmp_path)]), recent)))
 
 
@@ -561,7 +561,7 @@ def test_an_editor_that_formats_is_no_change_of_the_persons(tmp_path):
 # --- what is stored, and when
 
 
-class Broken(RecentChanges):
+class Broken(MemoryLog):
     """A store that fails when a change of a file is to be stored."""
 
     _fails = False
@@ -630,7 +630,7 @@ def test_a_session_that_is_not_stored_can_take_back_too(tmp_path):
     path.write_text("one")
 
     async def story() -> None:
-        recent = RecentChanges()
+        recent = MemoryLog()
         talk = Talk(LocalWorkspace([str(tmp_path)]), recent)
         talk.begin()
         await talk.hand.edit("a.txt", "one", "two")
@@ -644,7 +644,7 @@ def test_a_session_that_is_not_stored_can_take_back_too(tmp_path):
 
 def test_what_is_kept_in_memory_has_a_limit_and_no_turn_is_kept_by_halves(monkeypatch):
     monkeypatch.setattr(persistence, "LARGEST_IN_MEMORY", 10_000)
-    recent = RecentChanges()
+    recent = MemoryLog()
     for number in range(1, 6):
         recent.add(TurnStarted(f"t{number}"))
         recent.add(FileBackedUp("c", f"/{number}/a", Before("x" * 1500)))
@@ -685,7 +685,7 @@ def test_calls_that_change_a_file_side_by_side_are_taken_back_to_what_was_before
 
 
 def test_also_in_memory_a_turn_knows_of_the_commands_of_its_subagents():
-    recent = RecentChanges()
+    recent = MemoryLog()
     recent.add(TurnStarted("t1"))
     recent.add(UserSaid("t1-m1", (), ()))
     for event in (

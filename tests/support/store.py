@@ -70,7 +70,8 @@ from crow.results import (
     ToolKind,
     ToolResult,
 )
-from crow.store.base import SessionStore
+from crow.session.persistence import RecentChanges
+from crow.store.base import Mark, SessionStore
 from crow.store.store import open_store
 
 T = TypeVar("T")
@@ -188,3 +189,18 @@ def turn(turn_id: str, words: str) -> Sequence[Event]:
         TextDelta(f"{turn_id}-m2", words.upper()),
         TurnEnded(turn_id, StopReason.END_TURN),
     )
+
+
+class MemoryLog(RecentChanges):
+    """An event log of which nothing is stored."""
+
+    def mark(self) -> Mark:
+        return Mark()
+
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+    async def release(self) -> None:
+        pass

@@ -287,9 +287,6 @@ def _run(program: Sequence[str], place: str) -> int:
 
 def _rehearse() -> None:
     """What each process would find out again when it first needs it: what structs are made of, schemas, patterns."""
-    import inspect
-    import re
-
     import msgspec
 
     from crow import visible
@@ -302,8 +299,9 @@ def _rehearse() -> None:
             elif isinstance(value, type) and issubclass(value, msgspec.Struct) and value is not msgspec.Struct:
                 with contextlib.suppress(TypeError):  # not meant to be read
                     msgspec.json.Decoder(value)
-    for name in re.findall(r"\b_re\((_[A-Z_]+)\)", inspect.getsource(visible)):
-        visible._re(getattr(visible, name))
+    for pattern in vars(visible).values():
+        if isinstance(pattern, visible._Pattern):
+            pattern._compiled  # noqa: B018
 
 
 def _main(place: str, listening: int, leash: int) -> int:

@@ -13,7 +13,6 @@ from crow.model.base import Model, ModelInfo
 from crow.model.scripted import ScriptedModel, ScriptedReply
 from crow.policy.rule_policy import RulePolicy
 from crow.session.journal import SessionJournal
-from crow.session.persistence import RecentChanges
 from crow.tools.ask import Ask
 from crow.tools.base import Toolbox
 from crow.tools.read import Read
@@ -24,6 +23,7 @@ from crow.turn.history import History
 from crow.turn.loop import run_turn
 from crow.turn.requests import LiveSettings, Requests
 from tests.support.recording import RecordingSink
+from tests.support.store import MemoryLog
 
 
 class Someone(Person):
@@ -58,7 +58,7 @@ class Talk:
     ) -> None:
         info = ModelInfo("scripted", "test", context_window=window)
         self.model: Any = ScriptedModel(script, info=info) if isinstance(script, Sequence) else script
-        self.journal = SessionJournal(RecentChanges())
+        self.journal = SessionJournal(MemoryLog())
         self.sink = RecordingSink()
         self.journal.subscribe(self.sink)
         self.person = person or Someone()

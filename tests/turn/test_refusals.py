@@ -118,7 +118,7 @@ def test_thoughts_that_a_provider_never_takes_back_are_left_out_and_stay_out(tmp
     assert len(house.sent) == 2 + 1 + 2
     assert house.remembered() == [HistorySimplified(thoughts=True)]
     assert house.told() == [
-        "house refused the conversation as it was: from now on the model's earlier thoughts are no longer sent."
+        "house rejected the conversation as it was: from now on the model's earlier thoughts are no longer sent."
     ]
     assert_reloads(house)
 

@@ -188,7 +188,7 @@ def test_a_provider_that_always_pauses_is_not_asked_for_ever(tmp_path):
 
     reason, requests, remarks = asyncio.run(talk())
     assert (reason, requests) == (StopReason.END_TURN, 6)
-    assert remarks == ["house/m paused its reply 6 times in a row: it is not asked to go on again."]
+    assert remarks == ["house/m paused its reply 6 times in a row, so the turn stopped."]
 
 
 BLANKS = [
@@ -215,7 +215,7 @@ def test_a_reply_of_which_nothing_can_be_seen_is_told_like_one_without_a_word(tm
             assert await talk.turn("Hi.") is StopReason.END_TURN
         return talk
 
-    silent = "scripted/test ended its turn without saying anything."
+    silent = "scripted/test ended its turn without a reply."
     talked = asyncio.run(talk())
     assert [remark.title for remark in talked.of(events.Remark)] == [silent] * len(BLANKS)
     # Nor is any of it sent back.

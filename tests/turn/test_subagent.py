@@ -18,8 +18,8 @@ from crow.tools.read_lines import ReadTracker
 from crow.tools.task import SubagentTask, Task
 from crow.tools.write import Write
 from crow.turn.message_building import PRUNED
-from crow.turn.subagent.steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
-from crow.turn.subagent.subagents import MOST_AT_ONCE, Subagents
+from crow.turn.subagent_steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
+from crow.turn.subagents import MOST_AT_ONCE, Subagents
 from tests.support.recording import RecordingSink
 from tests.turn.talk import Someone, Talk
 

@@ -3,7 +3,7 @@
 
 Where is …?
 - what is answered to `initialize`, and which log-ins are offered: `agent.py`
-- where a token becomes an update: `sink.py` and `text_flow.py` (when it is sent, and what keeps messages apart),
+- where a token becomes an update: `sink.py` (when it is sent, and what keeps messages apart),
   `translate.py` (what is sent)
 - when a tool call is first shown, how long that is put off for its title, and what of it is told next:
   `shown_calls.py`
@@ -27,5 +27,5 @@ Where is …?
 - what Crow's own programs tell each other in `_meta.crow`: `wire.py` (`ClientFacts`, `LoadFacts`, …: the fields),
   `crow_meta.py` (reads and writes them)
 - what all living sessions do, in whichever process: `inbox.py`
-- whether a buffer that differs from the disk is unsaved work: `buffers.py`
+- whether a buffer that differs from the disk is unsaved work: `workspace.py`
 """

@@ -153,7 +153,7 @@ class Agent:
         requests = {
             "initialize": Route(wire.InitializeRequest, self._initialize),
             "authenticate": Route(wire.AuthenticateRequest, self._authenticate),
-            "logout": Route(wire.LogoutRequest, self._logout),
+            "logout": Route(wire.Empty, self._logout),
         }
         for method, params in SESSION_METHODS.items():
             requests[method] = Route(params, partial(self._serve_session, method))
@@ -161,7 +161,7 @@ class Agent:
             requests[method] = Route(msgspec.Raw, partial(self._serve_extension, method))
         for method, route in self._routes.items():
             requests[method] = Route(route.params, partial(self._serve_attached_route, route))
-        notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
+        notifications = {"session/cancel": Route(wire.SessionRequest, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
         return self._connection
 
@@ -241,7 +241,7 @@ class Agent:
             await self._models.setup()
         return wire.Empty()
 
-    def _logout(self, request: wire.LogoutRequest, pending: PendingRequest) -> wire.Empty:
+    def _logout(self, request: wire.Empty, pending: PendingRequest) -> wire.Empty:
         """From now on no session is opened until `authenticate`; those that are open go on. No stored key is touched:
         it is the person's, and may serve other editors.
         """
@@ -274,7 +274,7 @@ class Agent:
         self._initialized()
         return route.handle(request, self._is_trusted)
 
-    def _cancel(self, notification: wire.CancelNotification) -> None:
+    def _cancel(self, notification: wire.SessionRequest) -> None:
         if self._sessions is not None:
             self._sessions.cancel(notification.session_id)
 

@@ -23,7 +23,6 @@ from crow.acp.agent_process import AgentGone, AgentProcess
 from crow.acp.wire import (
     PROTOCOL_VERSION,
     AnswerFacts,
-    CancelNotification,
     ClientCapabilities,
     ClientFacts,
     ClientSessionCapabilities,
@@ -260,7 +259,7 @@ class RemoteAgent:
 
     def cancel(self, session_id: str) -> None:
         """Asks for the end of the running turn: its `prompt` then returns "cancelled"."""
-        self._connection.notify("session/cancel", CancelNotification(session_id=session_id))
+        self._connection.notify("session/cancel", SessionRequest(session_id=session_id))
         for question in self._questions:  # the protocol wants them answered, with the outcome "cancelled"
             question.cancel()
 

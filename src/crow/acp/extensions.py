@@ -14,7 +14,7 @@ from crow.acp import translate, translate_session
 from crow.acp.host import Host
 from crow.acp.inbox import Inbox
 from crow.acp.session_opening import Seat
-from crow.acp.wire import Empty
+from crow.acp.wire import Empty, SessionRequest
 from crow.acp.wire_extensions import (
     ChangedFiles,
     ChangedItems,
@@ -38,7 +38,6 @@ from crow.acp.wire_extensions import (
     SearchRequest,
     SearchResponse,
     UndoFile,
-    UndoRequest,
     UndoResponse,
 )
 from crow.commands.base import Terminal
@@ -77,7 +76,7 @@ class Extensions:
             "_crow/input/open": (OpenInputRequest, self._open_input),
             "_crow/input/size": (InputSizeRequest, self._input_size),
             "_crow/changes": (ChangesRequest, self._changes),
-            "_crow/undo": (UndoRequest, self._undo),
+            "_crow/undo": (SessionRequest, self._undo),
         }
 
     def answer(self, method: str, params: msgspec.Raw) -> object:
@@ -169,7 +168,7 @@ class Extensions:
             ]
         )
 
-    async def _undo(self, request: UndoRequest) -> UndoResponse:
+    async def _undo(self, request: SessionRequest) -> UndoResponse:
         seat = self._find(request.session_id)
         session = seat.session
         with errors_as_answers(session.id):

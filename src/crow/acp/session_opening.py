@@ -20,7 +20,7 @@ from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
 from crow.session.models import SessionSetup
 from crow.session.open import Environment, FolderSetup, open_session
-from crow.session.persistence import Persistence, StoredArchive, deferred_persistence
+from crow.session.persistence import Archive, DeferredLog, Persistence
 from crow.session.recovery import recover
 from crow.session.session import Session
 from crow.store.base import EventLog, SessionEntry, SessionStore
@@ -132,7 +132,7 @@ class SessionOpener:
     async def _recovered(self, session_id: str, log: EventLog) -> Persistence:
         """How a stored session is kept from now on; what was cut off in it gets its end."""
         past = await recover(log, await self._store.events(session_id))
-        return Persistence(log, StoredArchive(self._store, session_id, log), past)
+        return Persistence(log, Archive(self._store, session_id, log), past)
 
     async def _new_persistence(self, session_id: str, roots: Sequence[str]) -> tuple[Persistence, Notice | None]:
         """How a new session is kept; in memory until the store takes it, which is no reason not to work."""
@@ -142,11 +142,11 @@ class SessionOpener:
         except StoreSilent:
             raise  # the configuration, grants and trust lie there too
         except StorageFailed as failed:
-            log = self._store.create_later(session_id, *folders)
-            text = f"Nothing of this session is kept so far. {failed}"
-            return deferred_persistence(self._store, session_id, log), Notice("warning", text)
+            log = DeferredLog(self._store.create_later(session_id, *folders))
+            text = f"This session is not stored yet. {failed}"
+            return Persistence(log, Archive(self._store, session_id, log)), Notice("warning", text)
         remark = await self._store.remark()
-        persistence = Persistence(log, StoredArchive(self._store, session_id, log))
+        persistence = Persistence(log, Archive(self._store, session_id, log))
         return persistence, Notice("warning", remark) if remark else None
 
     # --- its parts

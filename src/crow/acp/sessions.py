@@ -237,12 +237,14 @@ class Sessions:
             self._trusted_in.add(request.session_id)  # also when it loads the session again
         return self._is_trusted or request.session_id in self._trusted_in
 
-    def _opened_meta(self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()) -> wire.OpenedMeta | None:
+    def _opened_meta(
+        self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()
+    ) -> wire.CrowMeta[wire.OpenedFacts] | None:
         if not self._is_relay:
             return None
         session, left = seat.session, translate.left_over(left_over).left_over
         facts = wire.OpenedFacts(turn=session.last_turn, running=session.has_running_turn, left_over=left)
-        return wire.OpenedMeta(crow=facts)
+        return wire.CrowMeta(crow=facts)
 
     def _get_relay(self) -> "Relay":
         if self._relay is None:
@@ -390,7 +392,7 @@ class Sessions:
     def released(self, session_id: str) -> None:
         """The session is no longer ours; a relay goes on with it elsewhere."""
         if self._seats.pop(session_id, None) is not None and self._is_relay:
-            self._connection.notify("_crow/released", wire.ReleasedNotification(session_id=session_id))
+            self._connection.notify("_crow/released", wire.SessionRequest(session_id=session_id))
 
     # --- listing and ending
 
@@ -400,17 +402,17 @@ class Sessions:
         if session is not None:
             clients = [face.name for face in session.faces.present]
             facts = wire.StatusFacts(state=session.faces.state, process=os.getpid(), clients=clients)
-            return wire.SessionStatusResponse(status="open", meta=wire.StatusMeta(crow=facts))
+            return wire.SessionStatusResponse(status="open", meta=wire.CrowMeta(crow=facts))
         with errors_as_answers(request.session_id):
             await self._host.store.find(request.session_id)
             there = (await self._host.store.living()).get(request.session_id)
         if there is None:
-            saved = wire.StatusMeta(crow=wire.StatusFacts(state="saved"))
+            saved = wire.CrowMeta(crow=wire.StatusFacts(state="saved"))
             return wire.SessionStatusResponse(status="saved", meta=saved)
         from crow.acp.owner_link import statuses_of
 
         facts = (await statuses_of({request.session_id: there}))[request.session_id]
-        return wire.SessionStatusResponse(status="open", meta=wire.StatusMeta(crow=facts))
+        return wire.SessionStatusResponse(status="open", meta=wire.CrowMeta(crow=facts))
 
     async def _list(self, request: wire.ListSessionsRequest, pending: PendingRequest) -> wire.ListSessionsResponse:
         cwd = None if request.cwd is None else os.path.normpath(absolute("cwd", request.cwd))

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from crow import events
 from crow.acp import translate, translate_session, wire
 from crow.acp.shown_calls import CallEvent, ShownCalls
-from crow.acp.text_flow import Paragraphs, TextPace
 from crow.events import milliseconds_now
 from crow.rpc.connection import Connection
 from crow.session.faces.face import ClientKnowledge
@@ -24,6 +23,13 @@ from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, Pas
 from crow.store.base import SessionEntry
 from crow.turn.spending import Spending
 
+CHUNKS_PER_SECOND = 66.0
+SAVED_CHUNKS = 6.6
+"""What may be sent in a burst: the chunks of a tenth of a second. No second has more than the sum of the two."""
+
+LONGEST_END = 100
+"""Characters of a text in which its last line ends are looked for."""
+_BLANKS = dict.fromkeys(map(ord, " \t\r"))
 LONGEST_HOLD = 0.016
 """Seconds that a delta waits for the next one: as long as it takes to earn a chunk, which is a frame of a screen."""
 BREATH = 32
@@ -338,3 +344,47 @@ class UpdateSink:
 def _goes_on(item: PastItem) -> bool:
     """Whether it is a call that is open, or that has left a command running."""
     return isinstance(item, PastCall) and (item.result is None or bool(item.result.background))
+
+
+class TextPace:
+    """A token bucket: a budget of chunks that refills evenly.
+
+    A delta that finds the budget spent waits for the next delta instead of the moment when a chunk is earned: so a
+    stream that is a little too fast has some of its deltas joined in pairs and all others sent without delay, where
+    even spacing would delay each of them.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._saved = SAVED_CHUNKS
+        self._counted_at = now
+
+    def may_send(self, now: float) -> bool:
+        self._saved = min(SAVED_CHUNKS, self._saved + (now - self._counted_at) * CHUNKS_PER_SECOND)
+        self._counted_at = now
+        return self._saved >= 1
+
+    def spend(self) -> None:
+        self._saved = max(0.0, self._saved - 1)
+
+
+class Paragraphs:
+    """What keeps the messages of a turn apart: many clients join all its text, whichever message it is of, and Markdown
+    joins lines that have no blank one between them."""
+
+    def __init__(self) -> None:
+        self._end = ""
+        """The last line ends of the turn's text so far, and what stands before them."""
+
+    def forget(self) -> None:
+        self._end = ""
+
+    def follow(self, text: str) -> None:
+        """`text` is what came of it."""
+        end = text[-LONGEST_END:].translate(_BLANKS)
+        self._end = (self._end + end)[-2:]
+
+    def gap(self) -> str:
+        """What stands before the next message."""
+        if not self._end:
+            return ""
+        return "\n" * (2 - (len(self._end) - len(self._end.rstrip("\n"))))

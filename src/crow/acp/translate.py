@@ -129,7 +129,7 @@ def updates(event: events.PlanChanged | events.CrowSaid | events.CommandsChanged
             facts = wire.CommandFacts(untrusted=list(event.untrusted))
             yield wire.AvailableCommandsUpdate(
                 available_commands=[_command(command) for command in event.commands],
-                meta=wire.CommandMeta(facts) if event.untrusted else None,
+                meta=wire.CrowMeta(crow=facts) if event.untrusted else None,
             )
         case _:
             assert_never(event)
@@ -306,7 +306,7 @@ def compaction(event: events.CompactionStarted | events.CompactionEnded) -> wire
 def compaction_as_notice(event: events.CompactionStarted | events.CompactionEnded) -> events.Notice:
     """For clients that know no compactions."""
     if isinstance(event, events.CompactionStarted):
-        return events.Notice("info", f"Summarising the conversation so far: {event.reason}")
+        return events.Notice("info", f"Summarising the conversation: {event.reason}")
     match event.status:
         case "completed":
             return events.Notice("info", "The model goes on with a summary of the conversation so far.")
@@ -354,7 +354,7 @@ def permission_request(
     facts = wire.QuestionFacts(partial=question.is_divisible and count_changes(content) > 1, reason=takes_reason)
     return wire.RequestPermissionRequest(
         session_id=session_id,
-        meta=wire.QuestionMeta(crow=facts) if facts.partial or facts.reason else None,
+        meta=wire.CrowMeta(crow=facts) if facts.partial or facts.reason else None,
         tool_call=wire.ToolCallFields(
             tool_call_id=question.call_id,
             title=call_title(question.title),
@@ -434,7 +434,7 @@ def block_content(block: DisplayBlock, *, with_changes: bool = False) -> wire.To
             return wire.ContentToolContent(content=wire.ImageContent(data=image.data, mime_type=image.mime_type))
         case DiffBlock():
             old_text = None if block.operation == "add" else block.old_text
-            meta = wire.DiffMeta(crow=wire.DiffFacts(diff=diff_lines(block))) if with_changes else None
+            meta = wire.CrowMeta(crow=wire.DiffFacts(diff=diff_lines(block))) if with_changes else None
             return wire.DiffToolContent(path=block.path, old_text=old_text, new_text=block.new_text, meta=meta)
         case TerminalBlock():
             return wire.TerminalToolContent(terminal_id=block.terminal_id)

@@ -5,11 +5,13 @@ Reading is lenient where the protocol is: unknown keys are skipped, `null` count
 read as a parameter. Keys become camelCase on the wire; fields that hold their default are not sent.
 """
 
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from crow.rpc.lines import LONGEST_LINE
+
+Facts = TypeVar("Facts")
 
 PROTOCOL_VERSION = 1
 NARROWEST, WIDEST = 72, 240
@@ -22,7 +24,13 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 
 class Empty(Wire, frozen=True):
-    """A result that says only: done. Also what is read of an answer that has nothing for us."""
+    """Parameters or a result without content. Also what is read of an answer that has nothing for us."""
+
+
+class CrowMeta(Wire, Generic[Facts], frozen=True):
+    """The `_meta` of a message in which Crow's own programs say what the protocol has no field for."""
+
+    crow: Facts
 
 
 # --- initialize
@@ -193,10 +201,6 @@ class AuthenticateRequest(Wire, frozen=True):
     method_id: str
 
 
-class LogoutRequest(Wire, frozen=True):
-    pass
-
-
 # --- what can be chosen for a session
 
 
@@ -292,21 +296,6 @@ class OpenedFacts(Wire, frozen=True):
     """What the turn that the relay's client has seen in part did not take in."""
 
 
-class OpenedMeta(Wire, frozen=True):
-    """What a relay is told of a session that it has attached."""
-
-    crow: OpenedFacts = OpenedFacts()
-
-
-class NewSessionResponse(Wire, frozen=True):
-    """Also the answer to `session/fork`."""
-
-    session_id: str
-    modes: SessionModes | None = None
-    config_options: list[ConfigOption] | None = None
-    meta: OpenedMeta | None = msgspec.field(name="_meta", default=None)
-
-
 class SeenTurn(Wire, frozen=True, omit_defaults=False):
     """How much of a session a client was shown when the process in which it lived ended."""
 
@@ -339,11 +328,12 @@ class LoadSessionResponse(Wire, frozen=True):
 
     modes: SessionModes | None = None
     config_options: list[ConfigOption] | None = None
-    meta: OpenedMeta | None = msgspec.field(name="_meta", default=None)
+    meta: CrowMeta[OpenedFacts] | None = msgspec.field(name="_meta", default=None)
+    """What a relay is told of a session that it has attached."""
 
 
-class ReleasedNotification(Wire, frozen=True):
-    """`_crow/released`, for relays: the process lets go of a session, and whoever watches may go on with it."""
+class NewSessionResponse(LoadSessionResponse, frozen=True, kw_only=True):
+    """Also the answer to `session/fork`."""
 
     session_id: str
 
@@ -365,13 +355,9 @@ class StatusFacts(Wire, frozen=True):
     """The names of those that watch it."""
 
 
-class StatusMeta(Wire, frozen=True):
-    crow: StatusFacts
-
-
 class SessionStatusResponse(Wire, frozen=True):
     status: Literal["open", "saved"]
-    meta: StatusMeta | None = msgspec.field(name="_meta", default=None)
+    meta: CrowMeta[StatusFacts] | None = msgspec.field(name="_meta", default=None)
 
 
 class ListSessionsRequest(Wire, frozen=True):
@@ -393,7 +379,8 @@ class ListSessionsResponse(Wire, frozen=True):
 
 
 class SessionRequest(Wire, frozen=True):
-    """Of `session/close` and `session/delete`."""
+    """Parameters that name a session only: of `session/cancel`, `session/close`, `session/delete`, and of
+    `_crow/released`, by which a process tells relays that it lets go of a session, and whoever watches may go on."""
 
     session_id: str
 
@@ -519,10 +506,6 @@ class SteeringResponse(Wire, frozen=True):
     meta: SteeringMeta | None = msgspec.field(name="_meta", default=None)
 
 
-class CancelNotification(Wire, frozen=True):
-    session_id: str
-
-
 # --- tool calls
 
 
@@ -544,15 +527,11 @@ class DiffFacts(Wire, frozen=True):
     diff: DiffLines
 
 
-class DiffMeta(Wire, frozen=True):
-    crow: DiffFacts
-
-
 class DiffToolContent(Wire, frozen=True, tag_field="type", tag="diff"):
     path: str
     new_text: str
     old_text: str | None = None
-    meta: DiffMeta | None = msgspec.field(name="_meta", default=None)
+    meta: CrowMeta[DiffFacts] | None = msgspec.field(name="_meta", default=None)
     """For clients that have asked for the changes in a diff."""
 
 
@@ -689,13 +668,9 @@ class CommandFacts(Wire, frozen=True):
     """The names of commands of a project that is not trusted yet: not offered, but Crow asks when one is given."""
 
 
-class CommandMeta(Wire, frozen=True):
-    crow: CommandFacts = CommandFacts()
-
-
 class AvailableCommandsUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="available_commands_update"):
     available_commands: list[AvailableCommand]
-    meta: CommandMeta | None = msgspec.field(name="_meta", default=None)
+    meta: CrowMeta[CommandFacts] | None = msgspec.field(name="_meta", default=None)
 
 
 class CurrentModeUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="current_mode_update"):
@@ -802,15 +777,11 @@ class QuestionFacts(Wire, frozen=True):
     """A rejection may have a reason: see AnswerFacts."""
 
 
-class QuestionMeta(Wire, frozen=True):
-    crow: QuestionFacts
-
-
 class RequestPermissionRequest(Wire, frozen=True):
     session_id: str
     tool_call: ToolCallFields
     options: list[PermissionOption]
-    meta: QuestionMeta | None = msgspec.field(name="_meta", default=None)
+    meta: CrowMeta[QuestionFacts] | None = msgspec.field(name="_meta", default=None)
     """For clients that have asked for the changes in a diff, or can send reasons."""
 
 

@@ -175,10 +175,6 @@ class ChangedItems(Wire, frozen=True):
     items: list[DiffItem]
 
 
-class UndoRequest(Wire, frozen=True):
-    session_id: str
-
-
 class UndoFile(Wire, frozen=True):
     path: str
     kind: Literal["modified", "deleted"]

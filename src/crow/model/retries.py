@@ -1,7 +1,7 @@
 """How long is waited between the attempts at one reply, and when there are no more.
 
 Once something of a reply was shown, the same request sent again would show it twice. So the turn asks the model to go
-on from where its reply ended (`crow.turn.cut_replies`), with pauses out of the same budget.
+on from where its reply ended (`crow.turn.reply`), with pauses out of the same budget.
 """
 
 from collections.abc import Callable

@@ -7,24 +7,18 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from crow.config.home import write_new_file
 from crow.disk import Disk
 from crow.errors import CrowError
 from crow.events import CommandInfo, HistoryCleared, Sent, SentText, TurnIds
 from crow.files.base import Workspace
 from crow.paths import shown, spelled
-from crow.policy.base import Policy
-from crow.project.trusted_sources import Sources
-from crow.session.commands import Command, CommandPrompt, CommandReply, CommandSource, FileCommands, SlashCommands
+from crow.project.commands_and_skills import CustomCommand, Skill
+from crow.session.commands import Command, CommandAnswer, CommandSource, FileCommands
 from crow.session.export import markdown
 from crow.session.journal import Title
 from crow.session.options import Options
 from crow.session.persistence import Archive
-from crow.session.servers import ServerPrompts, Servers
-from crow.session.settings_commands import Mcp, Permissions, Plan, mode_command, model_command
-from crow.session.trust import ProjectTrust
 from crow.turn.compaction import Waiting, compact
 from crow.turn.requests import ContextUse, ContextWindow
 from crow.turn.spending import in_words
@@ -34,7 +28,7 @@ WRITE_AGENTS_MD = """\
 Look at this project and write its AGENTS.md, in the working directory: what an agent has to know to work here.
 
 - First read what is there: the README, the build files, the CI configuration, the layout of the source, and AGENTS.md
-  itself if there is one. If there is, keep what still holds and mend what does not.
+  itself if there is one. If there is, keep what still holds and fix what does not.
 - Say how to build, how to run all tests and how to run one, how to check and format: the exact commands, found in the
   project, not guessed.
 - Say how the source is laid out and what a change has to respect: conventions that are not plain from the code alone.
@@ -50,61 +44,100 @@ LONGEST_NAME = 50
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 
-class Init:
-    info = CommandInfo("init", "Looks at the project and writes AGENTS.md, or mends it", "[what matters most]")
+class SessionCommands:
+    """The commands about the conversation itself."""
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandPrompt:
-        wish = f"\nThe user adds: {arguments}\n" if arguments else ""
-        return CommandPrompt((SentText(WRITE_AGENTS_MD + wish), *rest))
-
-
-class Compact:
-    info = CommandInfo("compact", "Makes room: sums up the conversation for the model", "[what to keep in view]")
-
-    def __init__(self, window: ContextWindow, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        window: ContextWindow,
+        waiting: Waiting,
+        workspace: Workspace,
+        options: Options,
+        archive: Archive,
+        title: Title,
+    ) -> None:
         self._window = window
         self._waiting = waiting
+        self._workspace = workspace
+        self._options = options
+        self._archive = archive
+        self._title = title
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        return CommandReply(
-            await compact(self._window, ids, self._waiting, focus=arguments, reason="You asked for it.")
-        )
+    def commands(self) -> list[Command]:
+        return [
+            Command(
+                CommandInfo("init", "Write AGENTS.md for this project, or update it", "[what matters most]"), self._init
+            ),
+            Command(
+                CommandInfo("compact", "Summarise the conversation to free up context", "[what to keep]"), self._compact
+            ),
+            Command(
+                CommandInfo("clear", "Clear the model's context; you still see the conversation, and files stay"),
+                self._clear,
+            ),
+            Command(CommandInfo("context", "Show what fills the context window, and what was spent"), self._context),
+            Command(CommandInfo("export", "Export the conversation to a Markdown file", "[path]"), self._export),
+            Command(CommandInfo("rename", "Rename the conversation", "[title]"), self._rename),
+            Command(
+                CommandInfo("undo", "Undo the last turn: restore its files, remove it from the model's context"),
+                self._undo,
+            ),
+        ]
 
+    async def _init(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        wish = f"\nThe user adds: {arguments}\n" if arguments else ""
+        return SentText(WRITE_AGENTS_MD + wish), *rest
 
-class Clear:
-    info = CommandInfo("clear", "Lets the model start afresh; you still see what was, and files stay as they are")
+    async def _compact(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        return await compact(self._window, ids, self._waiting, focus=arguments, reason="you asked for it.")
 
-    def __init__(self, window: ContextWindow) -> None:
-        self._window = window
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
+    async def _clear(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
         ratio = self._window.provider_ratio()
         await self._window.journal.record(HistoryCleared())
         self._window.tell_usage(ratio)
-        return CommandReply("The model starts afresh: it knows nothing of what was said above. Files stay as they are.")
+        return "Context cleared: the model no longer knows what was said above. Files stay as they are."
 
-
-class Context:
-    info = CommandInfo("context", "Shows what fills the model's window, and what was spent")
-
-    def __init__(self, window: ContextWindow, options: Options) -> None:
-        self._window = window
-        self._options = options
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
+    async def _context(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
         await self._options.find_window()
-        table = _table(self._window.use(), self._window.requests.info.name)
-        return CommandReply("\n".join([*table, *await self._spent()]))
-
-    async def _spent(self) -> list[str]:
-        purse = self._window.purse
+        budgets = self._window.budgets
         spent = {
-            "In the last turn": purse.last_turn.in_words(),
-            "In this session": purse.session.in_words(),
-            "Today, in all sessions": in_words(await purse.today()),
+            "In the last turn": budgets.last_turn.in_words(),
+            "In this session": budgets.session.in_words(),
+            "Today, in all sessions": in_words(await budgets.today()),
         }
         lines = [f"- {when}: {what}" for when, what in spent.items() if what]
-        return ["\nSpent:", *lines] if lines else []
+        table = _table(self._window.use(), self._window.requests.info.name)
+        return "\n".join([*table, *(["\nSpent:", *lines] if lines else [])])
+
+    async def _export(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        entry = await self._archive.entry()
+        past = await self._archive.events()
+        folder = self._workspace.roots[0]
+        path = spelled(arguments or _file_name(entry.title), folder)
+        if "\0" in path:
+            raise CrowError("A path cannot contain a null character.")
+
+        def write() -> str:
+            place = os.path.join(path, _file_name(entry.title)) if os.path.isdir(path) else path
+            write_new_file(place, markdown(entry, past).encode("utf-8", "replace"))
+            return place
+
+        return f"Exported to `{one_line(shown(await Disk(folder).run(write)), 1000)}`."
+
+    async def _rename(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        if not arguments:
+            return f"Title: {self._title.text or 'Untitled'}\n\n`/rename NEW TITLE` changes it."
+        await self._title.change(arguments)
+        return f"Renamed to: {self._title.text}"
+
+    async def _undo(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        from crow.session.undo import undo_last_turn  # which brings the tools that change files
+
+        past = await self._archive.events(former_texts=True)
+        ratio = self._window.provider_ratio()
+        told = await undo_last_turn(past, self._window.journal, self._workspace, arguments)
+        self._window.tell_usage(ratio)
+        return told
 
 
 def _table(use: ContextUse, model: str) -> Iterator[str]:
@@ -113,10 +146,10 @@ def _table(use: ContextUse, model: str) -> Iterator[str]:
     parts = {
         "System prompt": use.system_prompt,
         "Tools": use.tools,
-        "What you sent": use.person,
-        "What the model said": use.model,
-        "What tools gave": use.outputs,
-        "Pictures and sound": use.images,
+        "Your messages": use.person,
+        "Model's replies": use.model,
+        "Tool output": use.outputs,
+        "Images and audio": use.images,
     }
     whole = use.total or 1
     # Between fences, since not every client shows tables, and a pipe shows them as they are written.
@@ -127,33 +160,9 @@ def _table(use: ContextUse, model: str) -> Iterator[str]:
         yield f"{name:{name_width}}  {tokens:{number_width},}  {bar}".rstrip()
     yield "```"
     if use.window and use.total > NEARLY_FULL * use.window:
-        yield "\nIt is nearly full. `/compact` sums up the conversation, `/clear` lets the model start afresh."
+        yield "\nThe context window is nearly full. `/compact` summarises the conversation, `/clear` starts afresh."
     if not use.window:
-        yield "\nHow large the window is, is not known: `context_window` of the model in your `config.toml` says it."
-
-
-class Export:
-    info = CommandInfo("export", "Writes the conversation to a Markdown file", "[path]")
-
-    def __init__(self, archive: Archive, folder: str) -> None:
-        self._archive = archive
-        self._folder = folder
-        self._disk = Disk(folder)
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        entry = await self._archive.entry()
-        past = await self._archive.events()
-        path = spelled(arguments or _file_name(entry.title), self._folder)
-        if "\0" in path:
-            raise CrowError("A path cannot have a null character in it.")
-
-        def write() -> str:
-            place = os.path.join(path, _file_name(entry.title)) if os.path.isdir(path) else path
-            write_new_file(place, markdown(entry, past).encode("utf-8", "replace"))
-            return place
-
-        path = await self._disk.run(write)
-        return CommandReply(f"Written to `{one_line(shown(path), 1000)}`.")
+        yield "\nContext window unknown. Set `context_window` of the model in your `config.toml`."
 
 
 def _file_name(title: str) -> str:
@@ -161,97 +170,22 @@ def _file_name(title: str) -> str:
     return f"{words or 'conversation'}-{time.strftime('%Y-%m-%d')}.md"
 
 
-class Rename:
-    info = CommandInfo("rename", "Gives the conversation another title", "[title]")
+def help_command(built_in: Sequence[CommandInfo], from_files: FileCommands, of_servers: CommandSource) -> Command:
+    info = CommandInfo("help", "List all commands")
 
-    def __init__(self, title: Title) -> None:
-        self._title = title
+    async def run(arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        groups = {
+            "Built in": [info, *built_in],
+            "Skills": from_files.infos_of(Skill),
+            "Commands from files": from_files.infos_of(CustomCommand),
+            "Prompts of MCP servers": [command.info for command in of_servers.commands()],
+        }
+        sections = [f"**{title}**\n\n" + "\n".join(map(_line, infos)) for title, infos in groups.items() if infos]
+        if unused := from_files.unused():
+            sections.append("**Files not used**\n\n" + "\n".join(f"- {text}" for text in unused))
+        return "\n\n".join(sections)
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        if not arguments:
-            return CommandReply(f"The title is: {self._title.text or 'Untitled'}\n\n`/rename NEW TITLE` changes it.")
-        await self._title.change(arguments)
-        return CommandReply(f"The title is now: {self._title.text}")
-
-
-class Undo:
-    info = CommandInfo("undo", "Takes back the last turn: its changes to files, and the turn from the model's memory")
-
-    def __init__(self, archive: Archive, window: ContextWindow, workspace: Workspace) -> None:
-        self._archive = archive
-        self._window = window
-        self._workspace = workspace
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        from crow.session.undo import undo_last_turn  # which brings the tools that change files
-
-        past = await self._archive.events(former_texts=True)
-        ratio = self._window.provider_ratio()
-        told = await undo_last_turn(past, self._window.journal, self._workspace, arguments)
-        self._window.tell_usage(ratio)
-        return CommandReply(told)
-
-
-class CommandParts(msgspec.Struct, frozen=True):
-    """The parts of a session that its commands work with."""
-
-    window: ContextWindow
-    waiting: Waiting
-    workspace: Workspace
-    policy: Policy
-    options: Options
-    archive: Archive
-    servers: Servers
-    title: Title
-    prompts: ServerPrompts
-    sources: Sources
-    trust: ProjectTrust
-
-
-def all_commands(parts: CommandParts) -> SlashCommands:
-    options, archive, window, workspace = parts.options, parts.archive, parts.window, parts.workspace
-    built_in: list[Command] = [
-        Init(),
-        Compact(window, parts.waiting),
-        Clear(window),
-        Plan(options),
-        mode_command(options),
-        model_command(options),
-        Permissions(parts.policy, workspace),
-        Context(window, options),
-        Mcp(parts.servers),
-        Export(archive, workspace.roots[0]),
-        Rename(parts.title),
-        Undo(archive, window, workspace),
-    ]
-    taken = {Help.info.name, *(command.info.name for command in built_in)}
-    from_files = FileCommands(parts.sources, parts.trust, window.journal, taken)
-    return SlashCommands([Help(built_in, from_files, parts.prompts), *built_in], [from_files, parts.prompts])
-
-
-class Help:
-    info = CommandInfo("help", "Lists the commands there are")
-
-    def __init__(self, built_in: Sequence[Command], from_files: FileCommands, of_servers: CommandSource) -> None:
-        self._built_in = (self, *built_in)
-        self._from_files = from_files
-        self._of_servers = of_servers
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        groups = [
-            ("Built in", [command.info for command in self._built_in]),
-            ("Skills", self._from_files.skill_infos()),
-            ("Commands from files", self._from_files.custom_infos()),
-            ("Prompts of MCP servers", [command.info for command in self._of_servers.commands()]),
-        ]
-        sections = [_group(title, infos) for title, infos in groups if infos]
-        if unused := self._from_files.unused():
-            sections.append("**Files that are not used**\n\n" + "\n".join(f"- {text}" for text in unused))
-        return CommandReply("\n\n".join(sections))
-
-
-def _group(title: str, infos: Sequence[CommandInfo]) -> str:
-    return f"**{title}**\n\n" + "\n".join(_line(info) for info in infos)
+    return Command(info, run)
 
 
 def _line(info: CommandInfo) -> str:

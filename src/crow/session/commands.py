@@ -7,11 +7,10 @@ of projects that they trust, are made here.
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
-
-import msgspec
+from functools import partial
+from typing import NamedTuple
 
 from crow.errors import FileSystemSilent
 from crow.events import CommandInfo, CommandsChanged, Journal, Notice, Sent, SentText, TurnIds
@@ -30,57 +29,45 @@ POLL_INTERVAL = 10.0
 _CALLED = re.compile(r"/([\w:-]+|mcp:\S+)(?:\s+(.*))?", re.DOTALL)
 
 
-class CommandReply(msgspec.Struct, frozen=True):
-    """Crow answers by itself, in Markdown."""
-
-    text: str
+CommandAnswer = str | tuple[Sent, ...]
+"""Crow's own answer, in Markdown; or what the model is to answer instead of what the person typed."""
 
 
-class CommandPrompt(msgspec.Struct, frozen=True):
-    """The model is to answer, to this instead of what the person typed."""
+class Command(NamedTuple):
+    """A slash command. `run` gets what follows the name, the prompt's other blocks, and the ids of the turn.
 
-    sent: tuple[Sent, ...]
+    By then the journal has the turn's start and what the person typed. A CrowError is said to the person.
+    """
 
-
-class Command(Protocol):
-    @property
-    def info(self) -> CommandInfo: ...
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
-        """`arguments` is what follows the name; `rest` are the prompt's other blocks; `ids` are the turn's.
-
-        The journal already has the turn's start and what the person typed. A CrowError is said to the person.
-        """
-        ...
+    info: CommandInfo
+    run: Callable[[str, Sequence[Sent], TurnIds], Awaitable[CommandAnswer]]
 
 
-class CommandSource(Protocol):
+class CommandSource:
     """Commands that come and go while the session lives, such as files and servers' prompts."""
+
+    is_watched = True
+    """Whether every change is told. Else it has to be looked for."""
 
     async def refresh(self) -> None:
         """Takes in what has changed since the last look: a few looks at files' dates if nothing has."""
-        ...
 
     def watch(self, tell: Callable[[], None]) -> None:
         """From the next look on, `tell` is called when another one is worth it, until this is closed."""
-        ...
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether every change is told. Else it has to be looked for."""
-        ...
+    def close(self) -> None:
+        pass
 
-    def close(self) -> None: ...
-
-    def commands(self) -> Sequence[Command]: ...
+    def commands(self) -> Sequence[Command]:
+        return ()
 
     def untrusted(self) -> Sequence[str]:
         """The names of commands that are not advertised: the person has yet to trust the project that brings them."""
-        ...
+        return ()
 
     def find(self, name: str) -> Command | None:
         """Also one that is not advertised."""
-        ...
+        return next((command for command in self.commands() if command.info.name == name), None)
 
 
 class SlashCommands:
@@ -143,33 +130,7 @@ def blocks_after_command(sent: Sequence[Sent]) -> tuple[Sent, ...]:
     return (*sent[:named], *sent[named + 1 :])
 
 
-class FileCommand:
-    def __init__(self, file: CustomCommand | Skill) -> None:
-        hint = file.hint if isinstance(file, CustomCommand) else "[what to do]"
-        self.info = CommandInfo(file.name, file.description, hint)
-        self.file = file
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandPrompt:
-        return CommandPrompt((SentText(self.file.expand(arguments)), *rest))
-
-
-class UntrustedCommand:
-    """A command of a project that is not trusted yet: first the person is asked. After a no it is mere text."""
-
-    def __init__(self, command: FileCommand, commands: "FileCommands", trust: ProjectTrust) -> None:
-        self.info = command.info
-        self._commands = commands
-        self._trust = trust
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
-        await self._trust.prepare(ids)
-        command = self._commands.trusted(self.info.name)
-        if command is not None:
-            return await command.run(arguments, rest, ids)
-        return CommandPrompt((SentText(f"/{self.info.name} {arguments}".rstrip()), *rest))
-
-
-class FileCommands:
+class FileCommands(CommandSource):
     """On a clash of names the user's own come before a project's, earlier roots before later, commands before skills.
 
     `taken` are the names of built-in commands, which no file can have.
@@ -188,7 +149,7 @@ class FileCommands:
         try:
             await self._sources.refresh_in_thread()
         except FileSystemSilent as error:
-            silent.append(f"{error.message} Commands, skills and settings are as they were when it last did.")
+            silent.append(f"{error.message} Commands, skills and settings stay as last read.")
         for text in (*self.unused(), *silent):
             if text not in self._refused:
                 self._refused.add(text)
@@ -209,44 +170,58 @@ class FileCommands:
         own = [f"Not used: {one_line(shown(what))}." for what in self._sources.unused()]
         taken = [file for file in _prompt_files(self._sources.prompt_files()) if file.name in self._taken]
         return own + [
-            f"{one_line(shown(file.path))} is not used: /{file.name} is a command of Crow's own. Give it another name."
+            f"{one_line(shown(file.path))} is not used: /{file.name} is a built-in command. Rename the file."
             for file in taken
         ]
 
     def commands(self) -> Sequence[Command]:
-        return list(self._known(self._sources.prompt_files()).values())
+        return [_command(file) for file in self._trusted().values()]
 
-    def skill_infos(self) -> list[CommandInfo]:
-        return self._infos(Skill)
-
-    def custom_infos(self) -> list[CommandInfo]:
-        return self._infos(CustomCommand)
+    def infos_of(self, kind: type[Skill] | type[CustomCommand]) -> list[CommandInfo]:
+        return [_info(file) for file in self._trusted().values() if isinstance(file, kind)]
 
     def find(self, name: str) -> Command | None:
-        if (trusted := self.trusted(name)) is not None:
-            return trusted
-        waiting = self._waiting()
-        return UntrustedCommand(waiting[name], self, self._trust) if name in waiting else None
+        if (file := self._trusted().get(name)) is not None:
+            return _command(file)
+        if (file := self._untrusted().get(name)) is not None:
+            return Command(_info(file), partial(self._ask_for_trust, name))
+        return None
 
     def untrusted(self) -> Sequence[str]:
-        return list(self._waiting())
+        return list(self._untrusted())
 
-    def trusted(self, name: str) -> Command | None:
-        return self._known(self._sources.prompt_files()).get(name)
+    async def _ask_for_trust(self, name: str, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        """Runs a command of a project that is not trusted yet: first the person is asked. After a no it is mere
+        text."""
+        await self._trust.prepare(ids)
+        if (file := self._trusted().get(name)) is not None:
+            return await _expand(file, arguments, rest, ids)
+        return SentText(f"/{name} {arguments}".rstrip()), *rest
 
-    def _waiting(self) -> dict[str, FileCommand]:
+    def _trusted(self) -> dict[str, CustomCommand | Skill]:
+        return self._known(self._sources.prompt_files())
+
+    def _untrusted(self) -> dict[str, CustomCommand | Skill]:
         return self._known([offer.prompt_files for offer in self._sources.waiting()])
 
-    def _infos(self, kind: type[Skill] | type[CustomCommand]) -> list[CommandInfo]:
-        known = self._known(self._sources.prompt_files()).values()
-        return [command.info for command in known if isinstance(command.file, kind)]
-
-    def _known(self, folders: Sequence[PromptFiles]) -> dict[str, FileCommand]:
-        known: dict[str, FileCommand] = {}
+    def _known(self, folders: Sequence[PromptFiles]) -> dict[str, CustomCommand | Skill]:
+        known: dict[str, CustomCommand | Skill] = {}
         for file in _prompt_files(folders):
             if file.name not in self._taken:
-                known.setdefault(file.name, FileCommand(file))
+                known.setdefault(file.name, file)
         return known
+
+
+def _command(file: CustomCommand | Skill) -> Command:
+    return Command(_info(file), partial(_expand, file))
+
+
+def _info(file: CustomCommand | Skill) -> CommandInfo:
+    return CommandInfo(file.name, file.description, file.hint if isinstance(file, CustomCommand) else "[what to do]")
+
+
+async def _expand(file: CustomCommand | Skill, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+    return SentText(file.expand(arguments)), *rest
 
 
 def _prompt_files(folders: Sequence[PromptFiles]) -> list[CustomCommand | Skill]:

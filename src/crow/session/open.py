@@ -5,8 +5,7 @@ turns begins with.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,17 +14,18 @@ from crow.commands.processes import ForkServer
 from crow.commands.terminal import seen_by_commands
 from crow.commands.terminals import Terminals
 from crow.config.discovery import patience_in
-from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
+from crow.config.settings import McpServerSettings, PermissionRule, WebSettings, amounts_of
 from crow.errors import FileSystemSilent
-from crow.events import Notice, PromptTold, TurnIds, TurnStarted
+from crow.events import Notice, TurnIds, TurnStarted
 from crow.files.output_folder import outputs_folder
 from crow.mcp.client.configured import ConfiguredServer
 from crow.policy.grants import Grants
 from crow.policy.rule_policy import RulePolicy
-from crow.project.prompt import Instructions, SystemPrompt
+from crow.project.prompt import SystemPrompt
 from crow.project.server_programs import said_of_programs
 from crow.project.trusted_sources import Sources, skills_folder
-from crow.session.builtin_commands import CommandParts, all_commands
+from crow.session.builtin_commands import SessionCommands, help_command
+from crow.session.commands import FileCommands, SlashCommands
 from crow.session.faces.faces import Faces
 from crow.session.faces.feed import SessionStream
 from crow.session.journal import SessionJournal, Title
@@ -34,8 +34,9 @@ from crow.session.options import Options
 from crow.session.persistence import Persistence
 from crow.session.running_turn import Turns
 from crow.session.servers import ServerPrompts, ServerQuestions, Servers, configured_servers
-from crow.session.session import Session, SessionParts
+from crow.session.session import Session
 from crow.session.session_model import SessionModel
+from crow.session.settings_commands import SettingsCommands
 from crow.session.trust import ProjectTrust, TrustedProjects
 from crow.tools.ask import LeavePlan
 from crow.tools.background import end_for_model
@@ -43,9 +44,10 @@ from crow.tools.base import Tool, Toolbox
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
 from crow.turn.context import TurnContext
+from crow.turn.history import History
 from crow.turn.requests import ContextWindow, LiveSettings, Requests, has_small_window
-from crow.turn.spending import Purse
-from crow.turn.subagent.subagents import Subagents
+from crow.turn.spending import Budgets
+from crow.turn.subagents import Subagents
 from crow.turn.waits import PATIENCE, Wait
 
 if TYPE_CHECKING:
@@ -81,251 +83,157 @@ class Environment(msgspec.Struct):
     """The MCP servers that the editor hands over, by name."""
 
 
-class Preparations:
-    """What is done in each turn before the model is asked: trust is asked for, servers are waited for."""
-
-    def __init__(
-        self,
-        trust: ProjectTrust,
-        servers: Servers,
-        instructions: Instructions,
-        window: ContextWindow,
-        waiting: Callable[[str], Wait],
-        patience: float,
-    ) -> None:
-        self._trust = trust
-        self._servers = servers
-        self._instructions = instructions
-        self._window = window
-        self._waiting = waiting
-        self._patience = patience
-
-    async def make(self, ids: TurnIds) -> None:
-        with self._waiting("the preparations of this turn"):
-            await self._trust.prepare(ids)
-            with contextlib.suppress(FileSystemSilent):  # said when the turn began: the model is told what was known
-                await self._instructions.refresh_in_thread()
-        await self._ask_model_server()
-        await self._servers.prepare()
-
-    async def _ask_model_server(self) -> None:
-        """A server on this machine or nearby knows best how large its window is, and may have been started anew."""
-        model = self._window.requests.model
-        if not isinstance(model, SessionModel):
-            return
-        window = model.info.context_window
-        await model.ask_server(SERVER_PATIENCE * self._patience)
-        if model.info.context_window != window:
-            self._window.tell_usage()
-
-
 def open_session(
     id: str, setup: SessionSetup, environment: Environment, persistence: Persistence, home: str, folder: FolderSetup
 ) -> Session:
-    assembly = _Assembly(id, setup, environment, persistence, home, folder)
-    session = Session(id, assembly.session_parts)
-    for notice in assembly.begin():
+    """Makes each part of a session once, in the order in which they need each other."""
+    settings, faces, policy, past = setup.settings, environment.faces, folder.policy, persistence.past
+    live = LiveSettings(SessionModel(setup.first), settings.limits)
+    patience = patience_in(environment.environ, PATIENCE)
+    dialog = asyncio.Lock()
+    remarks_shown: set[str] = set()
+    turns = Turns(past)
+
+    journal = SessionJournal(persistence.log, patience)
+    journal.remember(past)
+    faces.begin(SessionStream(journal, persistence.archive), turns)
+    budgets = Budgets(
+        *(amounts_of(settings.budget), journal, faces.person),
+        day=persistence.archive.spent_today,
+        cheaper=lambda: setup.cheaper_than(live.model.info),
+    )
+    budgets.remember(past)
+    title = Title(journal, past)
+
+    def waiting(what: str) -> Wait:
+        return Wait(journal, what, "", patience, dialog.locked)
+
+    def turn_context() -> TurnContext:
+        return TurnContext(
+            requests=requests,
+            workspace=faces.workspace,
+            policy=policy,
+            person=faces.person,
+            journal=journal,
+            budgets=budgets,
+            dialog=dialog,
+            prepare=prepare,
+            news=lambda: [end_for_model(command) for command in terminals.ends_to_tell()],
+            choose_model=options.choose_model,
+            remarks_shown=remarks_shown,
+            patience=patience,
+        )
+
+    # Tools and servers are asked for by a turn: what they name below is made by then.
+    terminals = Terminals(faces.commands)
+    run_command = RunCommand(terminals, settings.terminal.timeout)
+    subagents = Subagents(turn_context, _file_tools)
+
+    def wanted_servers() -> dict[str, ConfiguredServer]:
+        return configured_servers(environment.servers, settings.mcp_servers, trusted.servers)
+
+    policy.programs = lambda: said_of_programs(
+        {server.name: server.settings for server in wanted_servers().values()}, faces.workspace.roots
+    )
+    questions = ServerQuestions(faces.person, dialog, journal, subagents.task_of)
+    servers = Servers(wanted_servers, lambda: _hub(environment, home, questions, live, journal), journal, waiting)
+    tools = Toolbox(_session_tools(environment, policy, terminals, run_command, settings.web), servers)
+    tools.add(Task(subagents.subagent_for, lambda: policy.mode))
+    tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
+
+    requests = _requests(id, live, tools, journal.history, folder.prompt)
+    window = ContextWindow(requests, journal, budgets)
+    options = Options(window, policy, setup)
+    seen = seen_by_commands(environment.environ, setup.key_variables)
+    trusted = TrustedProjects(live, budgets, policy, options, run_command, seen)
+    trust = ProjectTrust(folder.sources, trusted, journal, faces.person, dialog)
+
+    async def prepare(ids: TurnIds) -> None:
+        """What is done in each turn before the model is asked."""
+        with waiting("the preparations of this turn"):
+            await trust.prepare(ids)
+            with contextlib.suppress(FileSystemSilent):  # said when the turn began: the model is told what was known
+                await folder.prompt.instructions.refresh_in_thread()
+        await _ask_model_server(window, patience)
+        await servers.prepare()
+
+    prompts = ServerPrompts(servers, prepare)
+    built_in = [
+        *SessionCommands(window, waiting, faces.workspace, options, persistence.archive, title).commands(),
+        *SettingsCommands(options, policy, faces.workspace, servers).commands(),
+    ]
+    infos = [command.info for command in built_in]
+    from_files = FileCommands(folder.sources, trust, journal, {"help", *(info.name for info in infos)})
+    session = Session(
+        id,
+        journal=journal,
+        archive=persistence.archive,
+        turns=turns,
+        turn_context=turn_context,
+        commands=SlashCommands([help_command(infos, from_files, prompts), *built_in], [from_files, prompts]),
+        options=options,
+        servers=servers,
+        terminals=terminals,
+        title=title,
+        faces=faces,
+    )
+    # What was chosen in the session comes after what is trusted: it wins.
+    notices = trust.begin(new=not any(isinstance(event, TurnStarted) for event in past))
+    notices += options.restore(past)
+    doubts = budgets.doubts(live.model.info)
+    for notice in (*notices, *(Notice("warning", text) for text in (*folder.warnings, *doubts))):
         session.tell(notice)
     return session
 
 
-class _Assembly:
-    """Puts a session together: each part is made once, when another part first needs it."""
-
-    def __init__(
-        self,
-        id: str,
-        setup: SessionSetup,
-        environment: Environment,
-        persistence: Persistence,
-        home: str,
-        folder: FolderSetup,
-    ) -> None:
-        self._id = id
-        self._setup = setup
-        self._environment = environment
-        self._persistence = persistence
-        self._home = home
-        self._folder = folder
-        self._live = LiveSettings(SessionModel(setup.first), setup.settings.limits)
-        self._patience = patience_in(environment.environ, PATIENCE)
-        self._dialog = asyncio.Lock()
-        self._told: set[str] = set()
-        self._faces = environment.faces
-        self._turns = Turns(persistence.past)
-        self._terminals = Terminals(environment.faces.commands)
-        self._run_command = RunCommand(self._terminals, setup.settings.terminal.timeout)
-        self._subagents = Subagents(self.turn_context, _file_tools)
-
-    @property
-    def session_parts(self) -> SessionParts:
-        return SessionParts(
-            journal=self._journal,
-            terminals=self._terminals,
-            options=self._options,
-            commands=all_commands(self._command_parts),
-            servers=self._servers,
-            title=self._title,
-            faces=self._faces,
-            archive=self._persistence.archive,
-            turns=self._turns,
-            turn_context=self.turn_context,
-        )
-
-    def begin(self) -> list[Notice]:
-        """Puts into effect what is trusted, then what was chosen in the session: it comes second because it wins.
-
-        Gives what the person should know of it all.
-        """
-        past = self._persistence.past
-        notices = self._trust.begin(new=not any(isinstance(event, TurnStarted) for event in past))
-        notices += self._options.restore(past)
-        doubts = self._purse.doubts(self._live.model.info)
-        return notices + [Notice("warning", text) for text in (*self._folder.warnings, *doubts)]
-
-    def turn_context(self) -> TurnContext:
-        """What a turn that begins now may know."""
-        return TurnContext(
-            requests=self._requests,
-            workspace=self._faces.workspace,
-            policy=self._folder.policy,
-            person=self._faces.person,
-            journal=self._journal,
-            purse=self._purse,
-            dialog=self._dialog,
-            prepare=self._preparations.make,
-            news=lambda: [end_for_model(command) for command in self._terminals.ends_to_tell()],
-            choose_model=self._options.choose_model,
-            remarks_shown=self._told,
-            patience=self._patience,
-        )
-
-    def _waiting(self, what: str) -> Wait:
-        return Wait(self._journal, what, "", self._patience, self._dialog.locked)
-
-    # --- what happens, and what it costs
-
-    @cached_property
-    def _journal(self) -> SessionJournal:
-        journal = SessionJournal(self._persistence.log, self._patience)
-        journal.remember(self._persistence.past)
-        self._faces.begin(SessionStream(journal, self._persistence.archive), self._turns)
-        return journal
-
-    @cached_property
-    def _purse(self) -> Purse:
-        purse = Purse(
-            *(amounts_of(self._setup.settings.budget), self._journal, self._faces.person),
-            day=self._persistence.archive.spent_today,
-            cheaper=lambda: self._setup.cheaper_than(self._live.model.info),
-        )
-        purse.remember(self._persistence.past)
-        return purse
-
-    @cached_property
-    def _title(self) -> Title:
-        return Title(self._journal, self._persistence.past)
-
-    # --- what the model is sent
-
-    @cached_property
-    def _requests(self) -> Requests:
-        policy = self._folder.policy
-        tools = Toolbox(self._session_tools(), self._servers)
-        tools.add(Task(self._subagents.subagent_for, lambda: policy.mode))
-        tools.add(LeavePlan(lambda: policy.mode, lambda mode: self._options.choose("mode", mode)))
-        history = self._journal.history
-        return Requests(self._live, tools, history, self._system_prompt, self._id, self._prompt_news)
-
-    @cached_property
-    def _window(self) -> ContextWindow:
-        return ContextWindow(self._requests, self._journal, self._purse)
-
-    def _system_prompt(self) -> str:
-        prompt, told, window = self._folder.prompt, self._journal.history.prompt, self._small_window
-        return prompt.short_text(window, told) if window else prompt.text(told)
-
-    def _prompt_news(self) -> PromptTold | None:
-        return self._folder.prompt.news(self._journal.history.told_prompt, self._small_window)
-
-    @property
-    def _small_window(self) -> int | None:
+def _requests(id: str, live: LiveSettings, tools: Toolbox, history: History, prompt: SystemPrompt) -> Requests:
+    def small_window() -> int | None:
         """The model's window, if it is a small one."""
-        info = self._live.model.info
-        return info.context_window if has_small_window(info) else None
+        return live.model.info.context_window if has_small_window(live.model.info) else None
 
-    def _session_tools(self) -> Iterator[Tool]:
-        from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
+    def system_prompt() -> str:
+        window = small_window()
+        return prompt.short_text(window, history.prompt) if window else prompt.text(history.prompt)
 
-        yield from session_tools(
-            *(self._faces.person, self._environment.environ, self._folder.policy),
-            *(self._terminals, self._run_command, self._setup.settings.web),
-        )
+    return Requests(live, tools, history, system_prompt, id, lambda: prompt.news(history.told_prompt, small_window()))
 
-    # --- what was chosen, trusted and started
 
-    @cached_property
-    def _options(self) -> Options:
-        return Options(self._window, self._folder.policy, self._setup)
+async def _ask_model_server(window: ContextWindow, patience: float) -> None:
+    """A server on this machine or nearby knows best how large its window is, and may have been started anew."""
+    model = window.requests.model
+    if not isinstance(model, SessionModel):
+        return
+    size = model.info.context_window
+    await model.ask_server(SERVER_PATIENCE * patience)
+    if model.info.context_window != size:
+        window.tell_usage()
 
-    @cached_property
-    def _projects(self) -> TrustedProjects:
-        seen = seen_by_commands(self._environment.environ, self._setup.key_variables)
-        return TrustedProjects(self._live, self._purse, self._folder.policy, self._options, self._run_command, seen)
 
-    @cached_property
-    def _trust(self) -> ProjectTrust:
-        return ProjectTrust(self._folder.sources, self._projects, self._journal, self._faces.person, self._dialog)
+def _session_tools(
+    environment: Environment, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
+) -> Iterator[Tool]:
+    from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
 
-    @cached_property
-    def _servers(self) -> Servers:
-        handed_over, configured = self._environment.servers, self._setup.settings.mcp_servers
+    person, environ = environment.faces.person, environment.environ
+    yield from session_tools(person, environ, policy, terminals, run_command, web)
 
-        def wanted() -> dict[str, ConfiguredServer]:
-            return configured_servers(handed_over, configured, self._projects.servers)
 
-        roots = self._faces.workspace.roots
-        self._folder.policy.programs = lambda: said_of_programs(
-            {server.name: server.settings for server in wanted().values()}, roots
-        )
-        return Servers(wanted, self._hub, self._journal, self._waiting)
+def _hub(
+    environment: Environment, home: str, questions: ServerQuestions, live: LiveSettings, journal: SessionJournal
+) -> "Hub":
+    from crow.mcp.client.hub import Hub
+    from crow.mcp.client.inventory import ConnectionContext  # the library behind it is loaded for servers only
 
-    def _hub(self) -> "Hub":
-        from crow.mcp.client.hub import Hub
-        from crow.mcp.client.inventory import ConnectionContext  # the library behind it is loaded for servers only
-
-        environment = self._environment
-        around = ConnectionContext(
-            fork_server=environment.fork_server,
-            home=self._home,
-            roots=self._faces.workspace.roots,
-            environ=environment.environ,
-            asker=ServerQuestions(self._faces.person, self._dialog, self._journal, self._subagents.task_of),
-            limits=lambda: self._live.limits,
-            tell=self._journal.append,
-        )
-        return Hub(around, lambda: self._live.model.info.context_window)
-
-    @cached_property
-    def _preparations(self) -> Preparations:
-        instructions = self._folder.prompt.instructions
-        return Preparations(self._trust, self._servers, instructions, self._window, self._waiting, self._patience)
-
-    @property
-    def _command_parts(self) -> CommandParts:
-        return CommandParts(
-            window=self._window,
-            waiting=self._waiting,
-            workspace=self._faces.workspace,
-            policy=self._folder.policy,
-            options=self._options,
-            archive=self._persistence.archive,
-            servers=self._servers,
-            prompts=ServerPrompts(self._servers, self._preparations.make),
-            title=self._title,
-            sources=self._folder.sources,
-            trust=self._trust,
-        )
+    around = ConnectionContext(
+        fork_server=environment.fork_server,
+        home=home,
+        roots=environment.faces.workspace.roots,
+        environ=environment.environ,
+        asker=questions,
+        limits=lambda: live.limits,
+        tell=journal.append,
+    )
+    return Hub(around, lambda: live.model.info.context_window)
 
 
 def _file_tools() -> Sequence[Tool]:

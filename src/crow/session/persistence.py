@@ -8,7 +8,7 @@ and can be undone, until the store takes it.
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from crow.errors import CrowError, StorageFailed
 from crow.events import (
@@ -35,63 +35,8 @@ NEEDED_FOR_UNDO = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted,
 """What an undo looks at."""
 
 
-class Archive(Protocol):
-    async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
-        """All events until now; with `former_texts`, those of changed files have the text that they replaced."""
-        ...
-
-    async def former_files(self) -> Sequence[FormerFile]:
-        """What the files held that the session has changed, before it first did. StorageFailed."""
-        ...
-
-    async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
-        """The events between two marks of the log, also those that the disk has not taken yet; from the beginning
-        without the first. StorageFailed if they cannot be read."""
-        ...
-
-    async def entry(self) -> SessionEntry:
-        """The entry of the session in the list of sessions; a CrowError if it is not stored."""
-        ...
-
-    async def spent_today(self) -> Mapping[str, float]:
-        """What all stored sessions have spent today, by currency, and in tokens. StorageFailed if it cannot be read."""
-        ...
-
-
-class Persistence(NamedTuple):
-    log: EventLog
-    archive: Archive
-    past: Sequence[Event] = ()
-    """What happened in the session before it was opened."""
-
-
-class StoredArchive:
-    def __init__(self, store: SessionStore, session_id: str, log: EventLog) -> None:
-        self._store = store
-        self._session_id = session_id
-        self._log = log
-
-    async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
-        await asyncio.shield(self._log.store_all())
-        return await self._store.events(self._session_id, former_texts=former_texts)
-
-    async def former_files(self) -> Sequence[FormerFile]:
-        await asyncio.shield(self._log.store_all())
-        return await self._store.former_files(self._session_id)
-
-    async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
-        return await self._store.events(self._session_id, since=since, until=until)
-
-    async def entry(self) -> SessionEntry:
-        await asyncio.shield(self._log.store_all())
-        return await self._store.find(self._session_id)
-
-    async def spent_today(self) -> Mapping[str, float]:
-        return await self._store.spent_on(local_day(milliseconds_now()))
-
-
 class RecentChanges:
-    """An event log in memory, which has what an undo needs of the last turns, and nothing else."""
+    """What an undo needs of the last turns, in memory, and nothing else."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -112,47 +57,22 @@ class RecentChanges:
         while self._size > LARGEST_IN_MEMORY:
             self._size -= _weight(self._events.popleft())
 
-    def mark(self) -> Mark:
-        return Mark()
-
-    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
-        future = asyncio.get_running_loop().create_future()
-        future.set_result(None)
-        return future
-
-    async def release(self) -> None:
-        pass
-
     def past(self) -> list[Event]:
         return list(self._events)
 
-
-class MemoryArchive:
-    """The archive of a session that no store takes: its last changes to files, and nothing else."""
-
-    def __init__(self, recent: RecentChanges) -> None:
-        self._recent = recent
-
-    async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
-        return self._recent.past()
-
-    async def former_files(self) -> Sequence[FormerFile]:
+    def former_files(self) -> list[FormerFile]:
         changed: dict[str, FormerFile] = {}
-        for event in self._recent.past():
+        for event in self._events:
             if isinstance(event, FileBackedUp):
                 known = changed.get(event.path)
                 before = event.before if known is None else known.before
                 changed[event.path] = FormerFile(event.path, before, event.call_id)
         return list(changed.values())
 
-    async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
-        raise StorageFailed("This session is not stored, so that what happened in it before cannot be shown.")
 
-    async def entry(self) -> SessionEntry:
-        raise CrowError("This session is not stored, so there is nothing to export.")
-
-    async def spent_today(self) -> Mapping[str, float]:
-        raise StorageFailed("This session is not stored, so that nobody adds up what it spends.")
+def _weight(event: Event) -> int:
+    former = event.before if isinstance(event, FileBackedUp) else None
+    return WEIGHT_OF_AN_EVENT + (len(former.text) if former is not None else 0)
 
 
 class DeferredLog:
@@ -195,38 +115,56 @@ class DeferredLog:
                 raise  # else it was said when the session began
 
 
-class DeferredArchive:
-    """The archive of a session that is stored late: its last changes to files, and from then on what is stored."""
+class Archive:
+    """Reads again what a session has stored. While no store takes the session, it has the last changes to files, and
+    nothing else."""
 
-    def __init__(self, log: DeferredLog, stored: Archive) -> None:
+    def __init__(self, store: SessionStore, session_id: str, log: EventLog) -> None:
+        self._store = store
+        self._session_id = session_id
         self._log = log
-        self._stored = stored
 
     @property
-    def _now(self) -> Archive:
-        return self._stored if self._log.recent is None else MemoryArchive(self._log.recent)
+    def _recent(self) -> RecentChanges | None:
+        return self._log.recent if isinstance(self._log, DeferredLog) else None
 
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
-        return await self._now.events(former_texts=former_texts)
+        """All events until now; with `former_texts`, those of changed files have the text that they replaced."""
+        if (recent := self._recent) is not None:
+            return recent.past()
+        await asyncio.shield(self._log.store_all())
+        return await self._store.events(self._session_id, former_texts=former_texts)
 
     async def former_files(self) -> Sequence[FormerFile]:
-        return await self._now.former_files()
+        """What the files held that the session has changed, before it first did. StorageFailed."""
+        if (recent := self._recent) is not None:
+            return recent.former_files()
+        await asyncio.shield(self._log.store_all())
+        return await self._store.former_files(self._session_id)
 
     async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
-        return await self._now.section(since, until)
+        """The events between two marks of the log, also those that the disk has not taken yet; from the beginning
+        without the first. StorageFailed if they cannot be read."""
+        if self._recent is not None:
+            raise StorageFailed("This session is not stored: what happened before cannot be shown.")
+        return await self._store.events(self._session_id, since=since, until=until)
 
     async def entry(self) -> SessionEntry:
-        return await self._now.entry()
+        """The entry of the session in the list of sessions; a CrowError if it is not stored."""
+        if self._recent is not None:
+            raise CrowError("This session is not stored: there is nothing to export.")
+        await asyncio.shield(self._log.store_all())
+        return await self._store.find(self._session_id)
 
     async def spent_today(self) -> Mapping[str, float]:
-        return await self._now.spent_today()
+        """What all stored sessions have spent today, by currency, and in tokens. StorageFailed if it cannot be read."""
+        if self._recent is not None:
+            raise StorageFailed("This session is not stored: nobody adds up what it spends.")
+        return await self._store.spent_on(local_day(milliseconds_now()))
 
 
-def deferred_persistence(store: SessionStore, session_id: str, log: EventLog) -> Persistence:
-    late = DeferredLog(log)
-    return Persistence(late, DeferredArchive(late, StoredArchive(store, session_id, log)))
-
-
-def _weight(event: Event) -> int:
-    former = event.before if isinstance(event, FileBackedUp) else None
-    return WEIGHT_OF_AN_EVENT + (len(former.text) if former is not None else 0)
+class Persistence(NamedTuple):
+    log: EventLog
+    archive: Archive
+    past: Sequence[Event] = ()
+    """What happened in the session before it was opened."""

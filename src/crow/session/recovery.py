@@ -23,7 +23,7 @@ from crow.events import (
 from crow.results import HiddenOutput, TextBlock, ToolResult
 from crow.store.base import EventLog
 from crow.turn.steering import left_over
-from crow.turn.subagent.steps import CutOff
+from crow.turn.subagent_steps import CutOff
 
 STOPPED = "Crow was stopped before it ended."
 CUT_OFF = f"The turn was cut off: {STOPPED}"

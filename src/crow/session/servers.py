@@ -8,6 +8,7 @@ behind them is large. It is loaded by the first session that has servers, on a t
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -17,10 +18,10 @@ from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
 from crow.events import CommandInfo, Journal, Notice, Remark, Sent, TurnIds
 from crow.mcp.client.configured import ConfiguredServer, Origin
-from crow.session.commands import Command, CommandPrompt, CommandReply
+from crow.session.commands import Command, CommandAnswer, CommandSource
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
-from crow.turn.subagent.subagents import named
+from crow.turn.subagent_journal import named
 from crow.turn.waits import Wait
 from crow.visible import one_line
 
@@ -90,7 +91,7 @@ class ServerQuestions:
             self._told.add(form.text)
             asked = one_line(form.text, LONGEST_TOLD)
             self._journal.append(
-                Remark("warning", f"{asked} Your editor cannot show this question, so it was told no.")
+                Remark("warning", f"{asked} Your editor cannot show this question, so Crow declined it.")
             )
         return Filled("decline")
 
@@ -164,7 +165,7 @@ class Servers:
             self._hub.on_change = self._tell_prompts_changed
         except Exception:
             logger.exception("the MCP library cannot be loaded")
-            text = "MCP servers cannot be used: the library for them could not be loaded. The log has the details."
+            text = "MCP servers are not available: their library failed to load. See the log."
             self._journal.append(Notice("error", text))
             return
         self._hub.use(self.wanted())
@@ -206,9 +207,8 @@ class Servers:
     def restart(self, name: str) -> None:
         if self._hub is None or not self._hub.restart(name):
             known = ", ".join(f"`{wanted}`" for wanted in self.wanted())
-            raise CrowError(
-                f"There is no MCP server of that name. There is: {known}." if known else "There are no MCP servers."
-            )
+            name = one_line(name, 100)
+            raise CrowError(f'Unknown MCP server "{name}". Available: {known}.' if known else "No MCP servers.")
 
 
 def _named(servers: Sequence[str]) -> str:
@@ -224,63 +224,41 @@ def _import_hub() -> None:
     silence_library()
 
 
-class ServerPrompts:
+class ServerPrompts(CommandSource):
     """The prompts of the servers, as commands. `prepare` waits for the servers, as before any prompt."""
 
     def __init__(self, servers: Servers, prepare: Callable[[TurnIds], Awaitable[None]]) -> None:
         self._servers = servers
         self._prepare = prepare
 
-    async def refresh(self) -> None:
-        """They come and go by themselves."""
-
     def watch(self, tell: Callable[[], None]) -> None:
         self._servers.watch_prompts(tell)
-
-    @property
-    def is_watched(self) -> bool:
-        return True
 
     def close(self) -> None:
         self._servers.watch_prompts(lambda: None)
 
     def commands(self) -> Sequence[Command]:
-        return [PromptCommand(prompt) for prompt in self._servers.prompts()]
-
-    def untrusted(self) -> Sequence[str]:
-        return ()
+        return [
+            Command(CommandInfo(prompt.name, prompt.description, prompt.hint), partial(_expand, prompt))
+            for prompt in self._servers.prompts()
+        ]
 
     def find(self, name: str) -> Command | None:
         """Also one that is not there: its server may still be starting."""
-        return self.known(name) or (PendingPrompt(name, self, self._prepare) if name.startswith(PREFIX) else None)
+        known = super().find(name)
+        if known is None and name.startswith(PREFIX):
+            return Command(CommandInfo(name, ""), partial(self._run_when_ready, name))
+        return known
 
-    def known(self, name: str) -> Command | None:
-        return next((command for command in self.commands() if command.info.name == name), None)
-
-
-class PendingPrompt:
-    """A prompt whose server may still be starting: it is looked for once the servers are ready."""
-
-    def __init__(self, name: str, prompts: ServerPrompts, prepare: Callable[[TurnIds], Awaitable[None]]) -> None:
-        self.info = CommandInfo(name, "")
-        self._prompts = prompts
-        self._prepare = prepare
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
+    async def _run_when_ready(self, name: str, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
         await self._prepare(ids)
-        command = self._prompts.known(self.info.name)
-        if command is not None:
+        if (command := super().find(name)) is not None:
             return await command.run(arguments, rest, ids)
-        return CommandReply(
-            f"There is no prompt `/{one_line(self.info.name, 200)}`, so nothing was sent to the model. "
-            "`/mcp` shows the MCP servers, how they are and their prompts."
+        return (
+            f"Unknown prompt `/{one_line(name, 200)}`: nothing was sent to the model. "
+            "`/mcp` shows the MCP servers, their state and their prompts."
         )
 
 
-class PromptCommand:
-    def __init__(self, prompt: "ServerPrompt") -> None:
-        self.info = CommandInfo(prompt.name, prompt.description, prompt.hint)
-        self._prompt = prompt
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandPrompt:
-        return CommandPrompt((*await self._prompt.expand(arguments), *rest))
+async def _expand(prompt: "ServerPrompt", arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+    return *await prompt.expand(arguments), *rest

@@ -9,7 +9,6 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from crow.commands.base import TerminalExit
@@ -28,7 +27,7 @@ from crow.events import (
     TurnStarted,
 )
 from crow.messages import StopReason
-from crow.session.commands import Command, CommandPrompt, CommandReply, SlashCommands, blocks_after_command
+from crow.session.commands import Command, SlashCommands, blocks_after_command
 from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
 from crow.session.journal import SessionJournal, Title
@@ -44,43 +43,43 @@ from crow.turn.steering import nothing_to_steer
 if TYPE_CHECKING:
     from crow.turn.loop import Outcome
 
-COMMAND = "What is running is a command of Crow's own, which takes no messages."
-
-
-class SessionParts(msgspec.Struct, frozen=True):
-    """What a session is made of."""
-
-    journal: SessionJournal
-    terminals: Terminals
-    options: Options
-    commands: SlashCommands
-    servers: Servers
-    title: Title
-    faces: Faces
-    archive: Archive
-    turns: Turns
-    turn_context: Callable[[], TurnContext]
-    """What a turn that begins now may know."""
+COMMAND = "A command is running, which takes no messages."
 
 
 class Session:
-    def __init__(self, id: str, parts: SessionParts) -> None:
+    """`turn_context` gives what a turn that begins now may know."""
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        journal: SessionJournal,
+        archive: Archive,
+        turns: Turns,
+        turn_context: Callable[[], TurnContext],
+        commands: SlashCommands,
+        options: Options,
+        servers: Servers,
+        terminals: Terminals,
+        title: Title,
+        faces: Faces,
+    ) -> None:
         self.id = id
-        self.options = parts.options
-        self.faces = parts.faces
-        self.archive = parts.archive
-        self.terminals = parts.terminals
+        self.options = options
+        self.faces = faces
+        self.archive = archive
+        self.terminals = terminals
         self.terminals.on_growth = self._background_grew
         self.terminals.on_end = self._background_ended
         self._ended: list[BackgroundCommand] = []
         """Commands in the background that ended during a turn: the person is told at its end."""
-        self._journal = parts.journal
-        self._commands = parts.commands
-        self._servers = parts.servers
-        self._title = parts.title
+        self._journal = journal
+        self._commands = commands
+        self._servers = servers
+        self._title = title
         self._title.on_change = self.faces.changed
-        self._turn_context = parts.turn_context
-        self._turns = parts.turns
+        self._turn_context = turn_context
+        self._turns = turns
         self._remarks: list[Notice] | None = []
         """What there is to tell once the client knows of the session; None from then on."""
         self._looking: asyncio.Task[None] | None = None
@@ -146,7 +145,7 @@ class Session:
         """The turn that a new one has to wait for, if there is one. TurnRunning if a turn runs that nobody cancels."""
         before = self._turns.newest
         if before is not None and not before.cancelling:
-            raise TurnRunning(self._is_running(before, face), remedy="Wait for its end, or cancel it first.")
+            raise TurnRunning(self._is_running(before, face), remedy="Wait until it ends, or cancel it.")
         return before
 
     def _is_running(self, turn: RunningTurn, face: Face | None) -> str:
@@ -234,7 +233,7 @@ class Session:
         self._turns.began(turn)
         self.faces.tell_state()
         context = replace(self._turn_context(), steering=turn.steering)
-        context.purse.begin_turn(context.model.info)
+        context.budgets.begin_turn(context.model.info)
         try:
             if found is not None:
                 return await self._run_slash_command(turn, context, ids, sent, *found)
@@ -286,16 +285,16 @@ class Session:
         except StorageFailed:
             raise
         except CrowError as error:
-            answer = CommandReply(str(error))
-        if isinstance(answer, CommandPrompt):
+            answer = str(error)
+        if not isinstance(answer, str):
             # What the person typed is in the journal already; this is what it stands for.
             self._title.begin_with(sent)
             turn.steering.open()
             from crow.turn.loop import run_turn
 
-            return _ended_with(turn, await run_turn(context, ids, answer.sent, typed=False))
+            return _ended_with(turn, await run_turn(context, ids, answer, typed=False))
         turn.is_command = True
-        journal.append(CrowSaid(ids.message(), answer.text))
+        journal.append(CrowSaid(ids.message(), answer))
         return StopReason.END_TURN
 
     async def _look_for_commands(self) -> None:

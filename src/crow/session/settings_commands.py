@@ -1,6 +1,7 @@
 """The slash commands about what the session may use: /mode, /model, /plan, /permissions, /mcp."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +12,7 @@ from crow.files.base import Workspace
 from crow.messages import SERVER_TOOL
 from crow.policy.base import KnownRule, Origin, Policy
 from crow.results import ToolKind
-from crow.session.commands import CommandPrompt, CommandReply
+from crow.session.commands import Command, CommandAnswer
 from crow.session.options import Options
 from crow.session.servers import Servers
 from crow.visible import one_line, title_line
@@ -23,68 +24,142 @@ MOST_CHOICES = 60
 """Choices that are listed; some providers have hundreds of models."""
 
 PERMISSIONS_USAGE = (
-    "`/permissions revoke N` takes a rule back. `/permissions explain COMMAND` says what would happen to a command; "
-    "`explain read PATH` and `explain write PATH` say it of a file."
+    "`/permissions revoke N` revokes a rule. `/permissions explain COMMAND` says what would happen to a command, "
+    "`explain read PATH` and `explain write PATH` what would happen to a file."
 )
 
 MOST_TOOLS = 30
 """Tools of one server that are listed."""
 NO_SERVERS = (
-    "There are no MCP servers in this session. Your editor can bring some, `[mcp_servers]` in your `config.toml`, "
-    "or a project that you trust."
+    "No MCP servers in this session. They come from your editor, from `[mcp_servers]` in your `config.toml`, or from a "
+    "project that you trust."
 )
 
 
-class Choose:
-    """Lists the choices of an option, or makes one."""
+class SettingsCommands:
+    """The commands about what the session may use."""
 
-    def __init__(self, options: Options, option: Literal["mode", "model"], info: CommandInfo) -> None:
-        self.info = info
+    def __init__(self, options: Options, policy: Policy, workspace: Workspace, servers: Servers) -> None:
         self._options = options
-        self._option = option
+        self._policy = policy
+        self._workspace = workspace
+        self._servers = servers
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        option = self._now()
-        if not arguments:
-            return CommandReply("\n".join(_listed_choices(option)))
-        if all(choice.value != arguments for choice in option.choices):
-            known = ", ".join(f"`{choice.value}`" for choice in option.choices[:MOST_CHOICES])
-            return CommandReply(f"There is no {self._option} `{one_line(arguments)}`. There is: {known}.")
-        await self._options.choose(self._option, arguments)
-        return CommandReply(f"The {self._option} is `{self._now().value}` now.")
+    def commands(self) -> list[Command]:
+        return [
+            Command(CommandInfo("plan", "Switch to plan mode: read and plan, change nothing", "[task]"), self._plan),
+            Command(
+                CommandInfo("mode", "Show or change what Crow may do without asking", "[mode]"),
+                partial(self._choose, "mode"),
+            ),
+            Command(
+                CommandInfo("model", "Show or change the model", "[provider/model]"), partial(self._choose, "model")
+            ),
+            Command(
+                CommandInfo("permissions", "List, explain or revoke rules", "[revoke N | explain COMMAND]"),
+                self._permissions,
+            ),
+            Command(
+                CommandInfo("mcp", "Show the MCP servers, their tools and token cost", "[restart NAME]"), self._mcp
+            ),
+        ]
 
-    def _now(self) -> SessionOption:
-        found = next((option for option in self._options.all() if option.id == self._option), None)
-        if found is None:
-            raise CrowError(f"In this session there is no {self._option} to choose.")
-        return found
+    # --- mode and model
 
-
-def mode_command(options: Options) -> Choose:
-    return Choose(options, "mode", CommandInfo("mode", "Shows or changes what Crow may do without asking", "[mode]"))
-
-
-def model_command(options: Options) -> Choose:
-    return Choose(options, "model", CommandInfo("model", "Shows or changes the model", "[provider/model]"))
-
-
-class Plan:
-    info = CommandInfo("plan", "Changes to the mode plan: looks and plans, changes nothing", "[task]")
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
+    async def _plan(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
         await self._options.choose("mode", "plan")
         if not arguments and not rest:
-            return CommandReply(
-                "The mode is `plan` now: nothing is changed until you agree to a plan or choose another mode."
-            )
-        return CommandPrompt((SentText(arguments), *rest) if arguments else tuple(rest))
+            return "Mode: `plan`. Nothing is changed until you approve a plan or choose another mode."
+        return (SentText(arguments), *rest) if arguments else tuple(rest)
+
+    async def _choose(
+        self, option_id: Literal["mode", "model"], arguments: str, rest: Sequence[Sent], ids: TurnIds
+    ) -> CommandAnswer:
+        """Lists the choices of an option, or makes one."""
+        option = next((option for option in self._options.all() if option.id == option_id), None)
+        if option is None:
+            raise CrowError(f"This session has no {option_id} to choose.")
+        if not arguments:
+            return "\n".join(_listed_choices(option))
+        if all(choice.value != arguments for choice in option.choices):
+            known = ", ".join(f"`{choice.value}`" for choice in option.choices[:MOST_CHOICES])
+            return f"Unknown {option_id} `{one_line(arguments)}`. Available: {known}."
+        await self._options.choose(option_id, arguments)
+        return f"{option_id.capitalize()}: `{arguments}`."
+
+    # --- permissions
+
+    async def _permissions(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        verb, _, detail = arguments.partition(" ")
+        detail = detail.strip()
+        match verb:
+            case "":
+                return await self._policy.run_off_loop(self._rules)
+            case "revoke" if detail:
+                return await self._policy.run_off_loop(lambda: self._revoke(detail))
+            case "explain" if detail:
+                deed = await self._deed(detail)
+                return await self._policy.run_off_loop(lambda: self._policy.explain(deed))
+            case _:
+                return PERMISSIONS_USAGE
+
+    def _rules(self) -> str:
+        rules = self._policy.rules()
+        lines = [f"Mode: `{self._policy.mode}`. It decides where no rule does. Deny beats ask beats allow.\n"]
+        lines += [f"{number}. {_rule_line(known)}" for number, known in enumerate(rules, 1)]
+        lines += [] if rules else ["No rules."]
+        return "\n".join([*lines, "", PERMISSIONS_USAGE])
+
+    def _revoke(self, detail: str) -> str:
+        rules = self._policy.rules()
+        if not detail.isascii() or not detail.isdigit() or not 1 <= int(detail[:9]) <= len(rules):
+            return f"Unknown rule {one_line(detail, 40)}. `/permissions` lists the rules with their numbers."
+        known = rules[int(detail) - 1]
+        if self._policy.revoke(known.rule):
+            return f"Revoked: {_rule_line(known)}."
+        where = "the project's `.crow/config.toml`" if known.origin is Origin.PROJECT else "your `config.toml`"
+        return f"{_rule_line(known)} is set in {where}. Change it there."
+
+    async def _deed(self, detail: str) -> Deed:
+        verb, _, path = detail.partition(" ")
+        match verb, path.strip():
+            case "read", path if path:
+                return Deed("read", ToolKind.READ, reads=((await self._workspace.resolve(path)).real,))
+            case "write", path if path:
+                return Deed("write", ToolKind.EDIT, writes=(await self._workspace.resolve(path)).judged)
+            case _:
+                return Deed("terminal", ToolKind.EXECUTE, command=detail, cwd=self._workspace.roots[0])
+
+    # --- MCP servers
+
+    async def _mcp(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandAnswer:
+        verb, _, name = arguments.partition(" ")
+        if verb == "restart" and name.strip():
+            self._servers.restart(name.strip())
+            return f"Restarting `{one_line(name.strip(), 100)}`."
+        if arguments:
+            return "`/mcp` shows the servers; `/mcp restart NAME` restarts one."
+        return "\n".join(self._server_list())
+
+    def _server_list(self) -> Iterator[str]:
+        status = self._servers.status()
+        if not status:
+            yield "The MCP servers have not started yet." if self._servers.wanted() else NO_SERVERS
+            return
+        count = sum(len(server.tools) for server in status)
+        tools = "1 tool" if count == 1 else f"{count} tools"
+        if self._servers.defers:
+            yield f"{tools} from MCP servers, which would add about {self._servers.cost:,} tokens to every request."
+            yield "That is more than a tenth of the context window: the model searches for tools instead."
+        else:
+            yield f"{tools} from MCP servers, about {self._servers.cost:,} tokens in every request."
+        for server in status:
+            yield ""
+            yield from _server_lines(server)
 
 
 def _listed_choices(option: SessionOption) -> Iterator[str]:
-    yield f"The {option.id} is `{option.value}`. There is:\n"
+    yield f"{option.id.capitalize()}: `{option.value}`. Available:\n"
     group = ""
     for choice in islice(option.choices, MOST_CHOICES):
         if choice.group != group:
@@ -98,95 +173,12 @@ def _listed_choices(option: SessionOption) -> Iterator[str]:
 
 def _choice_line(choice: Choice, *, current: bool) -> str:
     description = f": {one_line(choice.description)}" if choice.description else ""
-    return f"- `{choice.value}`{' (now)' if current else ''}{description}"
-
-
-class Permissions:
-    info = CommandInfo(
-        "permissions", "Lists, explains and takes back what may run without asking", "[revoke N | explain COMMAND]"
-    )
-
-    def __init__(self, policy: Policy, workspace: Workspace) -> None:
-        self._policy = policy
-        self._workspace = workspace
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        verb, _, detail = arguments.partition(" ")
-        detail = detail.strip()
-        match verb:
-            case "":
-                return CommandReply(await self._policy.run_off_loop(self._list))
-            case "revoke" if detail:
-                return CommandReply(await self._policy.run_off_loop(lambda: self._revoke(detail)))
-            case "explain" if detail:
-                deed = await self._deed(detail)
-                return CommandReply(await self._policy.run_off_loop(lambda: self._policy.explain(deed)))
-            case _:
-                return CommandReply(PERMISSIONS_USAGE)
-
-    def _list(self) -> str:
-        rules = self._policy.rules()
-        lines = [f"The mode is `{self._policy.mode}`: it decides where no rule does. Deny beats ask beats allow.\n"]
-        lines += [f"{number}. {_rule_line(known)}" for number, known in enumerate(rules, 1)]
-        lines += [] if rules else ["There are no rules."]
-        return "\n".join([*lines, "", PERMISSIONS_USAGE])
-
-    def _revoke(self, detail: str) -> str:
-        rules = self._policy.rules()
-        if not detail.isascii() or not detail.isdigit() or not 1 <= int(detail[:9]) <= len(rules):
-            return f"There is no rule {one_line(detail, 40)}. `/permissions` shows their numbers."
-        known = rules[int(detail) - 1]
-        if self._policy.revoke(known.rule):
-            return f"Taken back: {_rule_line(known)}."
-        where = "the project's `.crow/config.toml`" if known.origin is Origin.PROJECT else "your `config.toml`"
-        return f"{_rule_line(known)} is written in {where}. Change it there."
-
-    async def _deed(self, detail: str) -> Deed:
-        verb, _, path = detail.partition(" ")
-        match verb, path.strip():
-            case "read", path if path:
-                return Deed("read", ToolKind.READ, reads=((await self._workspace.resolve(path)).real,))
-            case "write", path if path:
-                return Deed("write", ToolKind.EDIT, writes=(await self._workspace.resolve(path)).judged)
-            case _:
-                return Deed("terminal", ToolKind.EXECUTE, command=detail, cwd=self._workspace.roots[0])
+    return f"- `{choice.value}`{' (current)' if current else ''}{description}"
 
 
 def _rule_line(known: KnownRule) -> str:
     effect = ", without effect" if known.origin is Origin.PROJECT and known.rule.decision == "allow" else ""
     return one_line(str(known), 500) + effect
-
-
-class Mcp:
-    info = CommandInfo("mcp", "Shows the MCP servers, their tools and what these cost", "[restart NAME]")
-
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
-
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
-        verb, _, name = arguments.partition(" ")
-        if verb == "restart" and name.strip():
-            self._servers.restart(name.strip())
-            return CommandReply(f"`{one_line(name.strip(), 100)}` is being started again.")
-        if arguments:
-            return CommandReply("`/mcp` shows the servers; `/mcp restart NAME` starts one again.")
-        return CommandReply("\n".join(self._lines()))
-
-    def _lines(self) -> Iterator[str]:
-        status = self._servers.status()
-        if not status:
-            yield "The MCP servers have not been started yet." if self._servers.wanted() else NO_SERVERS
-            return
-        count = sum(len(server.tools) for server in status)
-        tools = "1 tool" if count == 1 else f"{count} tools"
-        if self._servers.defers:
-            yield f"{tools} of MCP servers, which would take about {self._servers.cost:,} tokens in every request."
-            yield "That is more than a tenth of the model's window: it is told of a tool when it looks for one."
-        else:
-            yield f"{tools} of MCP servers, about {self._servers.cost:,} tokens in every request."
-        for server in status:
-            yield ""
-            yield from _server_lines(server)
 
 
 def _server_lines(server: "ServerStatus") -> Iterator[str]:

@@ -22,7 +22,7 @@ from crow.session.options import Options
 from crow.tools.terminal import RunCommand
 from crow.turn.call import Call, ask_person
 from crow.turn.requests import LiveSettings
-from crow.turn.spending import Purse
+from crow.turn.spending import Budgets
 from crow.visible import one_line
 
 TITLE = "Trust what this project brings?"
@@ -43,7 +43,7 @@ class TrustedProjects:
     def __init__(
         self,
         live: LiveSettings,
-        purse: Purse,
+        budgets: Budgets,
         policy: RulePolicy,
         options: Options,
         run_command: RunCommand,
@@ -52,7 +52,7 @@ class TrustedProjects:
         self.servers: dict[str, McpServerSettings] = {}
         """The MCP servers of trusted projects, by name."""
         self._live = live
-        self._purse = purse
+        self._purse = budgets
         self._policy = policy
         self._options = options
         self._run_command = run_command

@@ -39,11 +39,11 @@ from crow.tools.file_changes import digest_of, off_loop_if_large, show_change
 from crow.turn.call import Call
 from crow.visible import one_line
 
-NOTHING = "There is no turn to take back."
-ANOTHER = "The last turn is another one now: look again. Nothing was taken back."
+NOTHING = "There is no turn to undo."
+ANOTHER = "A newer turn has run since. Nothing was undone: look again."
 INTERRUPTED = "Interrupted before it was done."
-COMMANDS_STAY = "The turn also ran commands. What those did is not taken back."
-SERVERS_STAY = "The turn also used tools of MCP servers. What those did cannot be taken back."
+COMMANDS_STAY = "The turn also ran commands. Their effects are not undone."
+SERVERS_STAY = "The turn also used MCP tools. Their effects are not undone."
 LONGEST_NAME = 60
 """Characters of its prompt by which a turn is named."""
 
@@ -268,27 +268,27 @@ class _Undo:
 
     def told(self) -> str:
         """What became of it, for the person."""
-        turn = f"the turn “{self._turn.name}”" if self._turn.name else "the last turn"
+        turn = f"“{self._turn.name}”" if self._turn.name else "the last turn"
         if self.did_nothing:
-            lines = [f"Nothing of {turn} was taken back, and it stays in the conversation.", *self._told_refused()]
-            return "\n\n".join([*lines, "Put these files back as the turn left them, and `/undo` works again."])
-        lines = [f"Took back {turn}. The model no longer knows of it."]
+            lines = [f"Could not undo {turn}; it stays in the conversation.", *self._told_refused()]
+            return "\n\n".join([*lines, "Restore these files to what the turn left, then `/undo` again."])
+        lines = [f"Undid {turn}; removed from the model's context."]
         if self._restored:
             lines.append(f"Restored: {', '.join(self._restored)}.")
         if self._removed:
             lines.append(f"Removed: {', '.join(self._removed)}.")
         if self._unchanged:
-            lines.append(f"Was already as before: {', '.join(self._unchanged)}.")
+            lines.append(f"Already as before: {', '.join(self._unchanged)}.")
         lines += self._told_refused()
         if not (self._restored or self._removed or self._unchanged):
             others = self._turn.ran_commands or self._turn.used_servers
-            lines.append("Crow's own tools had changed no file." if others else "It had changed no file.")
+            lines.append("Crow's own tools changed no files." if others else "It changed no files.")
         return "\n\n".join([*lines, *_stays(self._turn)])
 
     def _told_refused(self) -> list[str]:
         if not self._refused:
             return []
-        return ["Left as it is:\n" + "\n".join(f"- {reason}" for reason in self._refused)]
+        return ["Left unchanged:\n" + "\n".join(f"- {reason}" for reason in self._refused)]
 
     def _name(self, path: str) -> str:
         return f"`{one_line(relative_to(shown(path), self._workspace.roots[0]))}`"

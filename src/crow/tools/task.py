@@ -1,7 +1,7 @@
 """The tool `task`: gives a piece of work to a subagent, which has a conversation of its own and gives back its last
 words.
 
-How a subagent works is not known here: `crow.turn.subagent` brings that.
+How a subagent works is not known here: `crow.turn.subagents` brings that.
 """
 
 from collections.abc import Callable

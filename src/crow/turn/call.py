@@ -33,7 +33,7 @@ from crow.visible import one_line
 INTERRUPTED = "Interrupted by the user before it was done."
 REJECTED = "permission was asked for, and refused."
 """Whoever answered: a person, or an editor or a script in their place."""
-FROM_TEXT = "The model wrote this call as text: it may be a quotation."
+FROM_TEXT = "The model wrote this call as text, so it may be a quotation."
 BY_ANSWER = "the user was asked"
 """The rule that a verdict names if it is an answer of the person's."""
 
@@ -270,7 +270,7 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             try:
                 warning = await self.policy.run_off_loop(partial(self.policy.remember, ask.project, "project"))
             except FileSystemSilent as silent:
-                warning = f"It is not remembered: {silent}"
+                warning = f"Not remembered: {silent}"
         if warning:
             self.journal.append(events.Remark("warning", warning))
 

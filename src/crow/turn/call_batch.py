@@ -247,8 +247,8 @@ class LoopGuard:
             answer = await self._ask(call) if self._went_on.get(_canonical(call), 0) < MOST_GO_ONS else ""
             if answer != GO_ON:
                 last_words = (
-                    f"I stopped: {self._named(call)} was called {TIMES} times with the same result, "
-                    "and nothing had changed. Tell me how to go on."
+                    f"I stopped: {self._named(call)} ran {TIMES} times with the same result, "
+                    "and nothing changed. Tell me how to continue."
                 )
                 # Only a person can say that this was enough; with nobody there, the work was broken off.
                 return Stop(last_words, StopReason.END_TURN if answer == STOP else StopReason.MAX_TURN_REQUESTS)
@@ -276,7 +276,7 @@ class LoopGuard:
 
     async def _ask(self, call: ToolCall) -> str:
         """The person's answer; empty if there is none."""
-        text = f"{self._named(call)} was called {TIMES} times with the same result. Shall it go on?"
+        text = f"{self._named(call)} ran {TIMES} times with the same result. Continue?"
         async with self._dialog:
             answer = await self._person.ask(Question(call.id, text, (GO_ON, STOP)))
         if answer is not None and answer.cancelled:

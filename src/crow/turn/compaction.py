@@ -52,12 +52,12 @@ async def compact(window: ContextWindow, ids: TurnIds, waiting: Waiting, *, focu
     if full and _left(window, cut) > room.enough:
         cut = _everything(window) or cut
     if not cut and full:
-        return f"There is nothing to compact. What takes most is {_largest(window)}."
+        return f"Nothing to compact. What takes most is {_largest(window)}."
     if not cut:
-        return "There is nothing to compact yet: what was said before the last message is short."
+        return "Nothing to compact yet: the conversation before the last message is short."
     await _replace_beginning(window, ids, waiting, room, cut, focus, reason)
     after = window.estimate()
-    return f"The conversation was compacted: it takes about {after:,} tokens now, {before:,} before."
+    return f"Compacted the conversation: about {after:,} tokens now, {before:,} before."
 
 
 class RoomKeeper:
@@ -91,7 +91,7 @@ class RoomKeeper:
             return
         if not await _prune(self._window, room, before):
             least = room.share(BEGINNING if before <= room.most else WORTHWHILE)
-            reason = f"The conversation takes about {before:,} of the {room.most:,} tokens that there is room for."
+            reason = f"it takes about {before:,} of the {room.most:,} tokens available."
             await self._replace_if_worthwhile(room, least, reason)
         if self._window.estimate() > room.most:
             await _prune_latest(self._window, room)
@@ -104,10 +104,10 @@ class RoomKeeper:
         if has_small_window(requests.info):
             names = ", ".join(spec.name for spec in requests.tool_specs() if not spec.name.startswith(SERVER_TOOL))
             title = (
-                f"The window of {requests.info.name} is small ({self._window_size:,} tokens): "
-                f"the model gets only the tools {names}."
+                f"{requests.info.name} has a small context window ({self._window_size:,} tokens): "
+                f"it gets only the tools {names}."
             )
-            more = f"With a window of {SMALL_WINDOW:,} tokens or more it gets all of them."
+            more = f"From {SMALL_WINDOW:,} tokens it gets all of them."
             self._tell_once(events.Remark("info", title, more))
 
     async def recover(self, overflow: ContextOverflow) -> None:
@@ -124,7 +124,7 @@ class RoomKeeper:
             raise overflow
         fixed, before = self._window.overhead(), self._window.estimate()
         room = Room(max(fixed, before * 6 // 10), fixed)
-        reason = "The provider says that the conversation no longer fits the model's window."
+        reason = "the provider says that it no longer fits the context window."
         if await self._replace_if_worthwhile(room, room.share(WORTHWHILE), reason):
             return
         await _prune_latest(self._window, room)
@@ -141,14 +141,14 @@ class RoomKeeper:
 
     def _too_large(self, room: Room, tokens: int) -> ContextOverflow:
         info = self._window.requests.info
-        tried = "compacting it did not help" if self._compacted else "there is nothing to compact in it"
+        tried = "compacting did not help" if self._compacted else "there is nothing to compact"
         return ContextOverflow(
-            f"The conversation no longer fits the window of {info.name}: the next request would take about {tokens:,} "
-            f"tokens, there is room for {room.most:,}, and {tried}. "
+            f"The conversation no longer fits the context window of {info.name}: the next request would take about "
+            f"{tokens:,} tokens of {room.most:,} available, and {tried}. "
             f"What takes most is {_largest(self._window)}.",
             provider=info.provider,
-            remedy="`/undo` takes this prompt back; then ask for less at once. Or choose a model with a larger window, "
-            "or begin afresh with `/clear`.",
+            remedy="`/undo` this prompt and ask for less at once, choose a model with a larger context window, "
+            "or start afresh with `/clear`.",
         )
 
 
@@ -191,7 +191,7 @@ async def _record_pruned(window: ContextWindow, pruned: Sequence[str], what: str
     ratio = window.provider_ratio()
     await window.journal.record(events.OutputsPruned(tuple(pruned)))
     number = f"one {what}" if len(pruned) == 1 else f"{len(pruned)} {what}s"
-    title = f"To make room, the output of {number} is no longer sent to the model."
+    title = f"To free up context, the output of {number} is no longer sent to the model."
     window.journal.append(events.Remark("info", title))
     window.tell_usage(ratio)
 
@@ -215,8 +215,10 @@ async def _replace_beginning(
         journal.append(events.CompactionEnded(compaction_id, "failed", error=str(error)))
         raise
     if summary.complaint:
-        title = f"{window.requests.info.name} could not sum up the conversation ({summary.complaint.rstrip('.')})."
-        journal.append(events.Remark("warning", title, "The prompts, the changed files and its last words were kept."))
+        title = f"{window.requests.info.name} could not summarise the conversation ({summary.complaint.rstrip('.')})."
+        journal.append(
+            events.Remark("warning", title, "Crow kept the prompts, the changed files and the model's last words.")
+        )
     await journal.record(events.CompactionEnded(compaction_id, "completed", summary.text, cut))
     window.tell_usage(ratio, summary.usage)
 

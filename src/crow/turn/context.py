@@ -13,7 +13,7 @@ from crow.policy.base import Policy
 from crow.tools.base import Toolbox
 from crow.turn.history import History
 from crow.turn.requests import ContextWindow, Requests
-from crow.turn.spending import Purse
+from crow.turn.spending import Budgets
 from crow.turn.steering import Steering
 from crow.turn.waits import PATIENCE, Wait
 
@@ -25,7 +25,7 @@ class TurnContext(msgspec.Struct, frozen=True):
     - by the person: the model and the thought level in `requests.live`, the mode of the policy, and what waits in
       `steering`;
     - by a project that is trusted as the turn begins: tighter limits in `requests.live`, rules of the policy, budgets;
-    - by the turn itself: the history (by way of the journal), what `purse` has spent, and `remarks_shown`.
+    - by the turn itself: the history (by way of the journal), what `budgets` has spent, and `remarks_shown`.
     """
 
     requests: Requests
@@ -33,7 +33,7 @@ class TurnContext(msgspec.Struct, frozen=True):
     policy: Policy
     person: Person
     journal: Journal
-    purse: Purse = msgspec.field(default_factory=Purse)
+    budgets: Budgets = msgspec.field(default_factory=Budgets)
     """What was spent and may be: the session's and its subagents'."""
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the person is being asked: one question at a time, the others queue behind it."""
@@ -66,7 +66,7 @@ class TurnContext(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> ContextWindow:
-        return ContextWindow(self.requests, self.journal, self.purse)
+        return ContextWindow(self.requests, self.journal, self.budgets)
 
     def waiting(self, what: str, call_id: str = "") -> Wait:
         """`what` ends a sentence that begins with "Waiting for"."""

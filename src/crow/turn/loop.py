@@ -23,10 +23,9 @@ from crow.model.provider_errors import NO_MONEY
 from crow.turn.call_batch import CallBatch, LoopGuard
 from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.context import TurnContext
-from crow.turn.cut_replies import CutReplies
 from crow.turn.message_building import can_be_flattened, has_thoughts, whole_rounds
 from crow.turn.prompt import take_prompt, take_steering, unread
-from crow.turn.reply import Reply
+from crow.turn.reply import CutReplies, Reply
 from crow.turn.requests import Requests
 from crow.turn.waits import Wait
 
@@ -119,7 +118,7 @@ async def _follow(
                     await pace.keep(wait)
     finally:
         for usage in reply.usages:
-            context.purse.count(usage)
+            context.budgets.count(usage)
         if reply.unfinished or not reply.usages:
             remark = context.window.count_without_usage(reply, calls.written)
             if remark is not None:
@@ -137,22 +136,22 @@ async def _is_ready(context: TurnContext, ids: TurnIds, keeper: RoomKeeper, guar
         return False
     if await take_steering(context):
         guard.forget()
-    before = context.purse.session.tokens
+    before = context.budgets.session.tokens
     await keeper.make_room()
-    return context.purse.session.tokens == before or await _may_spend(context, ids)
+    return context.budgets.session.tokens == before or await _may_spend(context, ids)
 
 
 async def _may_spend(context: TurnContext, ids: TurnIds) -> bool:
-    match await context.purse.check(context.dialog):
+    match await context.budgets.check(context.dialog):
         case "stop":
             return False
         case "compact":
-            reason = "You asked for it, as the budget was used up."
+            reason = "you asked for it when the budget was used up."
             done = await compact(context.window, ids, context.waiting, reason=reason)
             context.journal.append(events.Remark("info", done))
             return await _may_spend(context, ids)  # a summary costs as well
         case "cheaper":
-            await context.change_model(context.purse.cheaper())
+            await context.change_model(context.budgets.cheaper())
         case "go on":
             pass
     return True
@@ -206,10 +205,10 @@ def _mention_end(context: TurnContext, reply: Reply) -> None:
     """A turn that ends without a word would look like one that hangs, and one after a pause like a whole one."""
     name = context.model.info.name
     if reply.paused:
-        title = f"{name} paused its reply {MOST_PAUSES + 1} times in a row: it is not asked to go on again."
+        title = f"{name} paused its reply {MOST_PAUSES + 1} times in a row, so the turn stopped."
         context.journal.append(events.Remark("warning", title))
     elif not reply.spoke and reply.stop_reason is StopReason.END_TURN:
-        context.journal.append(events.Remark("info", f"{name} ended its turn without saying anything."))
+        context.journal.append(events.Remark("info", f"{name} ended its turn without a reply."))
 
 
 # --- a request that is refused
@@ -290,7 +289,7 @@ class RefusalRecovery:
         journal, refusal = self._journal, self._refusal
         journal.append(without)
         if refusal is not None:
-            title = f"{refusal.provider} refused the conversation as it was: from now on {self._left_out}."
+            title = f"{refusal.provider} rejected the conversation as it was: from now on {self._left_out}."
             journal.append(Remark("warning", title, refusal.message))
         self.simplified = self._refusal = None
 

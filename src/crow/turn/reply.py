@@ -1,19 +1,75 @@
 """Follows one reply of the model and records it as events: gives messages and calls their ids, and notes usage and
-retries.
+retries; and goes on after a reply that broke off.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from crow import events
+from crow.errors import ModelUnavailable, ReplyBroken
 from crow.events import TurnIds
 from crow.messages import ProviderData, StopReason
 from crow.model import base as model
 from crow.model.base import told_cost
+from crow.model.retries import ReplyRetries
 from crow.tools.base import Toolbox
-from crow.turn.repeated_text import RepeatedText
+from crow.turn.history import History
 from crow.turn.waits import Wait
 from crow.visible import can_be_seen
+
+LEAST_REPEATED = 8
+"""Characters: fewer may come twice in a row by chance."""
+
+
+class RepeatedText:
+    """Takes out of a reply what the person has seen already: some models begin anew a reply that broke off.
+
+    `before` is what was said when it broke off. What begins like it is held back until it differs.
+    """
+
+    def __init__(self, before: str) -> None:
+        self._before = before if len(before) >= LEAST_REPEATED else ""
+        self._repeated = 0
+        """So many characters have come again."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing has come but the beginning of what was said before."""
+        return bool(self._before) and self._repeated > 0
+
+    @property
+    def has_begun(self) -> bool:
+        return self._repeated > 0
+
+    async def taken_out(self, stream: AsyncGenerator[model.ModelEvent, None]) -> AsyncGenerator[model.ModelEvent, None]:
+        is_new = False
+        async with aclosing(stream):
+            async for event in stream:
+                text = ""
+                if isinstance(event, model.Said):
+                    text = self._new_in(event.text)
+                elif isinstance(event, model.CallBegan | model.Done):
+                    text = self._held()
+                if text:
+                    is_new = True
+                    yield model.Said(text)
+                if not isinstance(event, model.Said) and (is_new or not isinstance(event, model.TextData)):
+                    yield event
+
+    def _new_in(self, text: str) -> str:
+        known = self._before[self._repeated : self._repeated + len(text)]
+        if not text.startswith(known):
+            return self._held() + text
+        self._repeated += len(known)
+        if self._repeated == len(self._before):
+            self._before = ""
+        return text[len(known) :]
+
+    def _held(self) -> str:
+        """What was held back and is no repetition after all."""
+        held, self._before = self._before[: self._repeated], ""
+        return held
 
 
 class Reply:
@@ -153,6 +209,52 @@ class Reply:
         )
         self.usages.append(usage)
         return usage
+
+
+class CutReplies:
+    """Lets a turn go on after a reply that broke off: what had come of it stays, and the model is asked for
+    the rest.
+
+    The same request sent again would show the person everything twice. So the beginning is a message of its own in the
+    history, and behind it the model is asked to go on. Calls whose arguments had begun to come are settled as not run.
+    `retries` are shared with the requests: an outage has one budget, whenever in a reply it comes.
+    """
+
+    def __init__(self, retry_wait: float, history: History, journal: events.Journal) -> None:
+        self.retries = ReplyRetries(retry_wait)
+        self._history = history
+        self._journal = journal
+        self._pause: model.Waiting | None = None
+        self._has_news = False
+        self.text_id = ""
+        """The message that broke off: what comes next goes on with it."""
+        self.text = ""
+        """What it says so far."""
+
+    def take(self, failure: ModelUnavailable | ReplyBroken, reply: Reply) -> None:
+        """Lets the turn go on after this; raises the failure if nothing of the reply had come, as it was tried again by
+        then, or if the time for attempts is up."""
+        self._has_news = self._history.is_replying
+        if not (self._has_news or reply.repeats):
+            raise failure
+        self._pause = model.Waiting(failure.message, *self.retries.pause_after(failure))
+        self.text_id = reply.text_id
+        self.text = reply.text if reply.text_id else ""
+
+    def end(self) -> None:
+        """A reply has come whole."""
+        self.retries.reset()
+        self.text_id = self.text = ""
+
+    async def pause(self) -> None:
+        """Waits, if a reply has just broken off."""
+        if self._pause is None:
+            return
+        pause, self._pause = self._pause, None
+        self._journal.append(retry_notice(pause))
+        await asyncio.sleep(pause.seconds)
+        if self._has_news:  # else it had only begun to say again what is there
+            self._journal.append(events.ReplyCut())
 
 
 def retry_notice(event: model.Waiting) -> events.Notice:

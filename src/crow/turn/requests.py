@@ -37,7 +37,7 @@ from crow.tools.base import SMALL_WINDOW, Toolbox, small_set
 from crow.turn.history import History
 from crow.turn.message_building import output_of, unfinished_output
 from crow.turn.reply import Reply
-from crow.turn.spending import Purse
+from crow.turn.spending import Budgets
 
 MOST_BELIEVED = 3
 """The provider's count by our estimate: a byte is hardly more than a token."""
@@ -167,7 +167,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
 
     requests: Requests
     journal: Journal
-    purse: Purse
+    budgets: Budgets
 
     def room(self) -> Room | None:
         """None if the size of the window is not known."""
@@ -238,9 +238,9 @@ class ContextWindow(msgspec.Struct, frozen=True):
         for number, usage in enumerate(told, start=1):
             is_last = number == len(told) and not reply.usages
             self.count_as_told(usage, sent, arrived if is_last else 0)
-        if not reply.ended or reply.usages or not self.purse.has_budgets:
+        if not reply.ended or reply.usages or not self.budgets.has_budgets:
             return None
-        title = f"{info.name} does not say how many tokens its replies take: the budgets count Crow's estimate."
+        title = f"{info.name} does not report token usage, so the budgets count Crow's estimate."
         return Remark("info", title)
 
     def count_as_told(self, told: Usage, sent: int, arrived: int) -> None:
@@ -261,7 +261,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
 
     def _report(self, usage: UsageReported) -> None:
         self.journal.append(usage)
-        self.purse.count(usage)
+        self.budgets.count(usage)
 
     def use(self) -> ContextUse:
         messages = self.requests.history.messages()

@@ -2,7 +2,7 @@
 turn.
 
 Budgets are checked before each request to the model, so that no budget is overrun by more than the reply that is
-running. Subagents spend from the same purse, and so does making room.
+running. Subagents spend from the same budgets, and so does making room.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from crow.model.base import ModelInfo
 logger = logging.getLogger(__name__)
 
 WARN_AT = 0.8
-COMPACT = "Compact the conversation, then go on"
+COMPACT = "Compact the conversation, then continue"
 STOP = "Stop"
 
 _WHOSE: dict[BudgetScope, str] = {"turn": "this turn", "session": "this session", "day": "today"}
@@ -101,7 +101,7 @@ async def _no_day() -> Totals:
     return {}
 
 
-class Purse:
+class Budgets:
     """What the turns of a session have spent, and may spend.
 
     `day` reads what was spent today, by all processes. `cheaper` names a model that costs less; empty if there is none.
@@ -181,7 +181,7 @@ class Purse:
         self.session.apply(usage)
         if usage.cost and usage.currency not in self._doubted:
             self._doubted.add(usage.currency)  # which its provider says, whatever the price is in
-            for doubt in self._uncounted("the last reply cost", usage.currency):
+            for doubt in self._uncounted("the cost of the last reply", usage.currency):
                 self._tell(doubt)
         self._warn("turn", "session")
 
@@ -205,20 +205,20 @@ class Purse:
         self._doubted.add(info.name)
         if info.price is None:
             doubt = (
-                f"The price of {info.name} is not known, so that no budget in money stops it unless its provider says "
-                "what each reply cost. Say the price with `price_input` and `price_output` of the model in your "
-                "`config.toml`, or state the budget in tokens."
+                f"The price of {info.name} is unknown, so a budget in money cannot stop it unless the provider reports "
+                "what each reply costs. Set `price_input` and `price_output` of the model in your "
+                "`config.toml`, or set the budget in tokens."
             )
             return [doubt]
         self._doubted.add(info.price.currency)
-        return self._uncounted(f"{info.name} costs", info.price.currency)
+        return self._uncounted(f"the cost of {info.name}", info.price.currency)
 
     # --- inside
 
     def _uncounted(self, what: str, currency: str) -> list[str]:
         units = {unit for _, unit in self._budgets if unit != TOKENS}
         return [
-            f"The budget in {unit} does not count what {what}, which is in {currency}."
+            f"The budget in {unit} does not count {what}, which is in {currency}."
             for unit in sorted(units - {currency})
         ]
 
@@ -254,10 +254,10 @@ class Purse:
     async def _ask(self, gone: Sequence[_Used]) -> Verdict:
         """Asks how to go on: the first budget that is used up is named, and the answer counts for all of them."""
         more = " and ".join(str(used.amount) for used in gone)
-        go_on, cheaper = f"Go on with {more} more", self.cheaper()
-        on_cheaper = f"Go on with {more} more, on {cheaper}"
+        go_on, cheaper = f"Continue with {more} more", self.cheaper()
+        on_cheaper = f"Continue with {more} more, on {cheaper}"
         options = (go_on, COMPACT, *([on_cheaper] if cheaper else []), STOP)
-        text = f"{gone[0].sentence('used up')} How shall it go on?"
+        text = f"{gone[0].sentence('used up')} How do you want to continue?"
         answer = await self._person.choose(Question("", text, options)) if self._person is not None else None
         if answer is not None and answer.cancelled:
             raise TurnCancelled
@@ -273,8 +273,8 @@ class Purse:
     def _stop(self, used: _Used, more: str) -> None:
         self.why_stopped = used.sentence("used up")
         remedy = (
-            f"To go on with {more} more, send another prompt, such as “go on”. `[budget]` in your `config.toml` says "
-            "how much it may be."
+            f"To continue with {more} more, send another prompt, such as “go on”. Set `[budget]` in your `config.toml` "
+            "to change it."
         )
         if self._journal is not None:
             self._journal.append(Remark("warning", self.why_stopped, remedy, why_stopped=True))

@@ -17,7 +17,7 @@ from crow.visible import one_line
 
 NO_TURN = "No turn is running in this session."
 SEND_AS_PROMPT = "Send it as a prompt."
-LEFT_OVER = "The turn ended before the model got this message. Send it again if you still want it."
+LEFT_OVER = "The turn ended before the model got this message. Send it again if you still need it."
 
 
 class Steered(NamedTuple):

@@ -1,31 +1,34 @@
-"""Runs one subagent from its task to its report, and decides which tools and which system prompt it has.
+"""Subagents: a turn of its own, with its own history and tools, in the session of the turn that sent it.
+
+How many work at the same time; one of them from its task to its report; which tools and which system prompt it has.
 
 A subagent has the model, workspace, policy and person of the session; its history and tools are its own. A tool that it
 calls by name and does not have is refused with the reason.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.errors import CrowError, StorageFailed, TurnCancelled
-from crow.events import Journal, SentText, TurnEnded, TurnIds, TurnStarted
+from crow.events import CallDescribed, Journal, SentText, TurnEnded, TurnIds, TurnStarted
 from crow.files.base import Workspace
 from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall, UserMessage, without_middle
-from crow.results import LOOKING, ToolResult
+from crow.results import LOOKING, ToolKind, ToolResult
 from crow.tools.base import Action, BadArguments, Tool, Toolbox
 from crow.tools.task import Kind, SubagentTask
 from crow.turn.context import TurnContext
 from crow.turn.history import CUT_OFF
-from crow.turn.loop import run_turn
 from crow.turn.requests import Requests
-from crow.turn.subagent.journal import SubagentJournal
-from crow.turn.subagent.steps import Steps
-from crow.turn.subagent.subagents import NamedPerson, Subagents
+from crow.turn.subagent_journal import SubagentJournal, named
+from crow.turn.subagent_steps import Steps
 from crow.visible import can_be_seen
 
+MOST_AT_ONCE = 4
+"""Subagents of a session that work at the same time; the others wait for a place."""
 LONGEST_REPORT = 16_000
 """Characters of its last words that the model is told."""
 LONGEST_SHOWN = 4_000
@@ -42,8 +45,29 @@ You can only look: read files, search them, look on the web. You can change noth
 """
 
 
+class NamedPerson(Person):
+    """The session's person, who is told which of several subagents asks."""
+
+    def __init__(self, person: Person, task: SubagentTask, journal: Journal) -> None:
+        self._person = person
+        self._task = task
+        self._journal = journal
+
+    async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
+        return await self._person.permit(replace(question, title=named(self._task, question.title)))
+
+    async def ask(self, question: Question) -> Answer | None:
+        """Asks about the subagent as a whole: the editor does not know its calls."""
+        task = self._task
+        try:
+            return await self._person.ask(replace(question, call_id=task.call_id, text=named(task, question.text)))
+        finally:
+            # A question is shown in the call's place: the call takes it back.
+            self._journal.append(CallDescribed(task.call_id, ToolKind.OTHER, task.title))
+
+
 class SubagentRun:
-    def __init__(self, task: SubagentTask, parent: TurnContext, tools: Toolbox, subagents: Subagents) -> None:
+    def __init__(self, task: SubagentTask, parent: TurnContext, tools: Toolbox, subagents: "Subagents") -> None:
         self._task = task
         self._parent = parent
         self._tools = tools
@@ -73,6 +97,8 @@ class SubagentRun:
         return ToolResult(ok=False, text=text, message=reason, display=self._steps.ended(reason))
 
     async def _turn(self, context: TurnContext, own: SubagentJournal) -> StopReason:
+        from crow.turn.loop import run_turn  # few sessions send one
+
         ids = TurnIds(self._task.turn_id)
         own.append(TurnStarted(ids.turn_id))
         try:
@@ -114,8 +140,8 @@ class SubagentRun:
 
     def _why(self, stop_reason: StopReason) -> str:
         most = self._parent.requests.live.limits.model_calls
-        if self._parent.purse.why_stopped:
-            return self._parent.purse.why_stopped
+        if self._parent.budgets.why_stopped:
+            return self._parent.budgets.why_stopped
         if stop_reason is not StopReason.MAX_TURN_REQUESTS:
             return f"{stop_reason.why}."
         return "it went round in circles." if self._steps.replies < most else f"{stop_reason.why} ({most})."
@@ -159,6 +185,39 @@ def _text_of(*messages: Message) -> str:
     parts = (part for message in messages if isinstance(message, AssistantMessage) for part in message.parts)
     words = "".join(part.text for part in parts if isinstance(part, Text)).strip()
     return words if can_be_seen(words) else ""
+
+
+class Subagents:
+    """Makes subagents, lets a few of them work at the same time, and knows the task of each that is at work.
+
+    `parent` gives the context of the turn that runs. `fresh` makes tools that know nothing of what others have read.
+    """
+
+    def __init__(self, parent: Callable[[], TurnContext], fresh: Callable[[], Sequence[Tool]]) -> None:
+        self._parent = parent
+        self._fresh = fresh
+        self._free = asyncio.Semaphore(MOST_AT_ONCE)
+        self._at_work: dict[str, SubagentTask] = {}
+        """The tasks of the subagents at work, by the call that each works for."""
+
+    def subagent_for(self, task: SubagentTask) -> SubagentRun:
+        """A subagent that is ready to go. Its task is not known to `task_of` before it works."""
+        parent = self._parent()
+        tools = tools_for(task.kind, parent.tools, self._fresh())
+        return SubagentRun(task, parent, tools, self)
+
+    async def take_place(self, task: SubagentTask) -> None:
+        """Waits until there is a free place for the subagent."""
+        await self._free.acquire()
+        self._at_work[task.call_id] = task
+
+    def leave_place(self, task: SubagentTask) -> None:
+        del self._at_work[task.call_id]
+        self._free.release()
+
+    def task_of(self, call_id: str) -> SubagentTask | None:
+        """The task of the subagent at work that makes this call; None if the call is the session's own."""
+        return next((task for task in self._at_work.values() if task.makes(call_id)), None)
 
 
 # --- its tools

@@ -17,8 +17,7 @@ from crow import events
 from crow.results import DisplayBlock, TerminalBlock
 from crow.tools.task import SubagentTask
 from crow.turn.history import History
-from crow.turn.subagent.steps import Steps
-from crow.turn.subagent.subagents import named
+from crow.turn.subagent_steps import Steps
 
 TEXT_EVERY = 0.5
 """Seconds after which streamed text is kept, in one piece."""
@@ -26,6 +25,11 @@ STEPS_EVERY = 0.2
 """Seconds between two pictures of the steps."""
 WORDS_EVERY = 1.0
 """Seconds between two pictures of the steps while nothing but the subagent's words changes."""
+
+
+def named(task: SubagentTask, text: str) -> str:
+    """The text of a title or a question, with the name of the subagent before it."""
+    return f"Subagent “{task.name}”: {text}"
 
 
 class SubagentJournal:
