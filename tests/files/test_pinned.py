@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.acp import workspace
+from crow.acp import workspace as editors
 from crow.commands.base import CommandRequest
 from crow.errors import StaleFile, WorkspaceError
 from crow.files import local
@@ -246,7 +246,7 @@ def test_a_large_text_is_decoded_and_compared_off_the_event_loop(folder, monkeyp
         (local, "decode"),
         (local, "decode_text"),
         (local, "encode"),
-        (workspace, "could_be_shown_as"),
+        (editors, "could_be_shown_as"),
     ):
         watch(module, name)
 
