@@ -176,12 +176,12 @@ class Extensions:
             preview = await preview_undo(await session.archive.events(former_texts=True), session.faces.workspace)
         if preview is None:
             return UndoResponse(files=[])
+        turn, undone = preview
         files = [
             UndoFile(path=file.path, kind=file.kind, items=_diff_items(file.display), blocked=file.blocked or None)
-            for file in preview.files
+            for file in undone
         ]
-        turn, remarks = preview.turn, preview.remarks or None
-        return UndoResponse(turn=turn.id, prompt=turn.name, files=files, remarks=remarks)
+        return UndoResponse(turn=turn.id, prompt=turn.name, files=files, remarks=turn.remarks or None)
 
     # --- commands
 

@@ -377,25 +377,15 @@ def question_as_form(session_id: str, question: Question) -> wire.FormRequest:
     answer: dict[str, Any] = {"type": "string", "title": "Answer"}
     if question.options:
         answer["enum"] = list(question.options)
-    return wire.FormRequest(
-        session_id=session_id,
-        tool_call_id=question.call_id or None,
-        mode="form",
-        message=question.text,
-        requested_schema={"type": "object", "properties": {"answer": answer}, "required": ["answer"]},
-    )
+    schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+    return form_request(session_id, Form(question.call_id, question.text, schema))
 
 
 def reason_form(session_id: str, question: PermissionQuestion) -> wire.FormRequest:
     """For a person who has just said no: what the model should do instead, if they want to say it."""
     reason = {"type": "string", "title": "Reason", "description": "Optional: the model is told what you write."}
-    return wire.FormRequest(
-        session_id=session_id,
-        tool_call_id=question.call_id,
-        mode="form",
-        message=f"Rejected: {one_line(question.title)}. Why, or what instead?",
-        requested_schema={"type": "object", "properties": {"reason": reason}},
-    )
+    told = f"Rejected: {one_line(question.title)}. Why, or what instead?"
+    return form_request(session_id, Form(question.call_id, told, {"type": "object", "properties": {"reason": reason}}))
 
 
 def form_request(session_id: str, form: Form) -> wire.FormRequest:

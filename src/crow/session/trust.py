@@ -52,7 +52,7 @@ class TrustedProjects:
         self.servers: dict[str, McpServerSettings] = {}
         """The MCP servers of trusted projects, by name."""
         self._live = live
-        self._purse = budgets
+        self._budgets = budgets
         self._policy = policy
         self._options = options
         self._run_command = run_command
@@ -70,7 +70,7 @@ class TrustedProjects:
         config = offer.config
         self._policy.use_project_rules([rule for known in self._in_effect.values() for rule in known.config.rules])
         self._live.limits = config.lowered(self._live.limits)
-        self._purse.lower(config.budgets)
+        self._budgets.lower(config.budgets)
         if config.terminal_timeout is not None:
             self._run_command.lower_timeout(config.terminal_timeout)
         _, missing = self._ready(offer)

@@ -92,12 +92,13 @@ class PastTurn:
         return CommandGiven in kinds and UserSaid not in kinds
 
     @property
-    def ran_commands(self) -> bool:
-        return any(call.kind is ToolKind.EXECUTE for call in self._started())
-
-    @property
-    def used_servers(self) -> bool:
-        return any(call.tool.startswith(SERVER_TOOL) for call in self._started())
+    def remarks(self) -> list[str]:
+        """What is not taken back, whatever becomes of the files."""
+        started = {event.call_id for event in self.events if isinstance(event, CallStarted)}
+        calls = [event for event in self.events if isinstance(event, CallOpened) and event.call_id in started]
+        commands = [COMMANDS_STAY] if any(call.kind is ToolKind.EXECUTE for call in calls) else []
+        servers = [SERVERS_STAY] if any(call.tool.startswith(SERVER_TOOL) for call in calls) else []
+        return commands + servers
 
     @property
     def name(self) -> str:
@@ -105,10 +106,6 @@ class PastTurn:
         said = (event.sent for event in self.events if isinstance(event, UserSaid | CommandGiven))
         texts = (part.text for sent in said for part in sent if isinstance(part, SentText))
         return one_line(" ".join(next(texts, "").split()), LONGEST_NAME)
-
-    def _started(self) -> list[CallOpened]:
-        started = {event.call_id for event in self.events if isinstance(event, CallStarted)}
-        return [event for event in self.events if isinstance(event, CallOpened) and event.call_id in started]
 
     def changes(self) -> list[UndoableChange]:
         """Its file changes, the last file first."""
@@ -159,18 +156,6 @@ async def undo_last_turn(past: Sequence[Event], journal: Journal, workspace: Wor
     return undo.told()
 
 
-class UndoPreview(NamedTuple):
-    """What an undo of the last turn would do now."""
-
-    turn: PastTurn
-    files: list["UndoneFile"]
-
-    @property
-    def remarks(self) -> list[str]:
-        """What would not be taken back, whatever becomes of the files."""
-        return _stays(self.turn)
-
-
 class UndoneFile(NamedTuple):
     """`display` is what an undo would change in the file; `blocked` says why it would change nothing."""
 
@@ -180,13 +165,13 @@ class UndoneFile(NamedTuple):
     blocked: str = ""
 
 
-async def preview_undo(past: Sequence[Event], workspace: Workspace) -> UndoPreview | None:
-    """What `undo_last_turn` would do now; None if there is no turn to take back. Changes nothing."""
+async def preview_undo(past: Sequence[Event], workspace: Workspace) -> tuple[PastTurn, list[UndoneFile]] | None:
+    """The turn that `undo_last_turn` would take back now, and its files; None if there is none. Changes nothing."""
     turn = last_turn(past)
     if turn is None:
         return None
     files = [await _previewed(change, workspace) for change in await asyncio.to_thread(turn.changes)]
-    return UndoPreview(turn, [file for file in files if file is not None])
+    return turn, [file for file in files if file is not None]
 
 
 async def _previewed(change: UndoableChange, workspace: Workspace) -> UndoneFile | None:
@@ -200,37 +185,26 @@ async def _previewed(change: UndoableChange, workspace: Workspace) -> UndoneFile
         return UndoneFile(path, kind, blocked=error.message)
     if found is None:
         return None
+    _, now = found
     if change.before is None:
-        return UndoneFile(path, kind, diff.display(path, found.now.text, None))
-    return UndoneFile(path, kind, (await show_change(path, found.now.text, change.before.text)).display)
+        return UndoneFile(path, kind, diff.display(path, now.text, None))
+    return UndoneFile(path, kind, (await show_change(path, now.text, change.before.text)).display)
 
 
 class _Refused(Exception):
     """Why a file stays as it is, as the rest of a sentence that begins with its name."""
 
 
-class _Undoable(NamedTuple):
-    """A file that is as the turn left it, and that an undo may change."""
-
-    target: ResolvedPath
-    now: Document
-
-
-async def _find(change: UndoableChange, workspace: Workspace) -> _Undoable | None:
-    """The file that a change is to be taken back in; None if it is as before already. _Refused if it is not ours to
-    change, WorkspaceError if it cannot be read."""
+async def _find(change: UndoableChange, workspace: Workspace) -> tuple[ResolvedPath, Document] | None:
+    """The file that a change is to be taken back in, and what it holds; None if it is as before already. _Refused if it
+    is not ours to change, WorkspaceError if it cannot be read."""
     target = await workspace.resolve(change.path)
     if target.real != change.path:
         raise _Refused("has a symbolic link on its path now, which leads elsewhere.")
     now = await workspace.read_document(target)
     if await off_loop_if_large(_size(now), lambda: _is_as_before(now, change.before)):
         return None
-    return _Undoable(target, await off_loop_if_large(_size(now), lambda: _check(now, change)))
-
-
-def _stays(turn: PastTurn) -> list[str]:
-    remarks = [COMMANDS_STAY] if turn.ran_commands else []
-    return [*remarks, SERVERS_STAY] if turn.used_servers else remarks
+    return target, await off_loop_if_large(_size(now), lambda: _check(now, change))
 
 
 class _Undo:
@@ -257,10 +231,10 @@ class _Undo:
             if found is None:
                 self._unchanged.append(name)
             elif change.before is None:
-                await self._remove(found.target, found.now, change.missing_folders)
+                await self._remove(*found, change.missing_folders)
                 self._removed.append(name)
             else:
-                self._restored.append(name + await self._restore(found.target, found.now, change.before))
+                self._restored.append(name + await self._restore(*found, change.before))
         except _Refused as refused:
             self._refused.append(f"{name} {refused}")
         except WorkspaceError as error:
@@ -281,9 +255,8 @@ class _Undo:
             lines.append(f"Already as before: {', '.join(self._unchanged)}.")
         lines += self._told_refused()
         if not (self._restored or self._removed or self._unchanged):
-            others = self._turn.ran_commands or self._turn.used_servers
-            lines.append("Crow's own tools changed no files." if others else "It changed no files.")
-        return "\n\n".join([*lines, *_stays(self._turn)])
+            lines.append("Crow's own tools changed no files." if self._turn.remarks else "It changed no files.")
+        return "\n\n".join([*lines, *self._turn.remarks])
 
     def _told_refused(self) -> list[str]:
         if not self._refused:
