@@ -151,7 +151,7 @@ def test_compacting_costs_as_well(open_editor):
     crow = opened(open_editor, 'turn = "0.05 USD"', script, **choosing("Compact", "Stop"))
     assert crow.prompt(words) == STOPPED
     assert [len(form["requestedSchema"]["properties"]["answer"]["enum"]) for form in forms(crow)] == [3, 3]
-    assert any("compacted" in notice for notice in crow.notices)
+    assert any("Compacted" in notice for notice in crow.notices)
 
 
 def test_a_cheaper_model_takes_over(open_editor):
@@ -174,7 +174,7 @@ def test_a_price_that_is_not_known_is_said_when_the_session_begins(open_editor):
     crow.new_session()
     crow.wait_until(lambda: crow.notices, "a notice")
     assert "price" in crow.notices[0]
-    assert "is not known" in crow.notices[0]
+    assert "is unknown" in crow.notices[0]
     other = open_editor(script=DONE, config=f'{PRICED}[budget]\nday = "1 EUR"\n', capabilities=NOTICES)
     other.new_session()
     other.wait_until(lambda: other.notices, "a notice")

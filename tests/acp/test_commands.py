@@ -88,7 +88,7 @@ def test_help_lists_all_commands_in_groups_and_the_model_is_not_asked(crow):
     write(crow.home / "commands/review.md", "---\ndescription: Reviews\nargument-hint: BRANCH\n---\nReview $1.")
     write(crow.home / "skills/pdf/SKILL.md", "---\nname: pdf\ndescription: Makes PDFs\n---\nUse latex.")
     text = said(crow, "/help")
-    assert "- `/permissions [revoke N | explain COMMAND]`: Lists" in text
+    assert "- `/permissions [revoke N | explain COMMAND]`: List" in text
     assert "**Skills**\n\n- `/pdf [what to do]`: Makes PDFs" in text
     assert "**Commands from files**\n\n- `/review BRANCH`: Reviews" in text
     assert crow.model_requests() == []
@@ -183,7 +183,7 @@ def test_the_model_is_shown_and_changed(open_editor):
 
 
 def test_plan_changes_the_mode_and_goes_on_with_the_task(crow):
-    assert "`plan` now" in said(crow, "/plan")
+    assert "Mode: `plan`" in said(crow, "/plan")
     assert crow.model_requests() == []
     said(crow, "/mode ask")
     assert said(crow, "/plan mend the parser") == "Done."

@@ -285,7 +285,7 @@ def test_a_prompt_that_was_too_large_does_not_stand_in_the_way_of_the_next(open_
         assert crow.prompt("hello") == {"stopReason": "end_turn"}
         assert crow.prompt(LOG) == {"stopReason": "max_tokens"}
         assert "What takes most is a message of yours" in crow.text()
-        assert "`/undo` takes this prompt back" in crow.text()
+        assert "`/undo` this prompt" in crow.text()
         assert crow.prompt("just say hi") == {"stopReason": "end_turn"}
         sent = texts(provider.rounds[-1])
         assert "hello" in sent

@@ -84,7 +84,7 @@ def test_a_picture_that_a_provider_refuses_is_not_sent_again(open_editor):
         assert "image_url" not in without
         assert "image_url" not in later
         assert "not sent again" in later
-        [notice] = [text for text in crow.notices if "refused" in text]
+        [notice] = [text for text in crow.notices if "rejected" in text]
         assert notice.startswith("p rejected the conversation as it was")
 
 

@@ -109,7 +109,7 @@ SITUATIONS = {
     "old outputs left out": Situation(
         READS + DONE, "read", config="context_window = 20000", tells="no longer sent to the model"
     ).preparing(large_files),
-    "no summary": Situation(TALE + reply() + DONE, "tell", "and", "/compact", tells="could not sum up"),
+    "no summary": Situation(TALE + reply() + DONE, "tell", "and", "/compact", tells="could not summarise"),
     "a summary": Situation(
         TALE + reply(say("Words.")) + DONE, "tell", "and", "/compact", tells="goes on with a summary"
     ),

@@ -150,7 +150,7 @@ def test_a_session_that_cannot_be_kept_can_take_back_as_well(tmp_path):
         editor.new_session()
         editor.prompt("change them")
         assert changed(editor).keys() == ORIGINALS.keys()
-        assert "Nothing of this session is kept so far." in editor.text()
+        assert "This session is not stored yet." in editor.text()
         editor.prompt("/undo")
         assert changed(editor) == {}
         assert not (editor.workspace / "sub" / "new.txt").exists()

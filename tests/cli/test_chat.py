@@ -126,7 +126,7 @@ def test_commands_are_completed(tmp_path: Path) -> None:
         window.press("enter")
         window.wait_for_rows("▸ /plan", STATUS)
         window.press("enter")
-        window.wait_until("The mode is plan now")
+        window.wait_until("Mode: plan")
 
 
 def test_files_and_folders_are_completed(tmp_path: Path) -> None:

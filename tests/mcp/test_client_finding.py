@@ -31,7 +31,7 @@ def test_what_has_no_room_is_told_with_its_arguments_and_can_be_called(tmp_path)
     assert f"no room for them: {', '.join(LARGE)}" in shown(found)
     assert shown(called) == '```text\ncalled query_birds with {"field_3": "crow"}\n```'
     editor.prompt("/mcp")
-    assert "4 tools of MCP servers, which would take about" in editor.text()
+    assert "4 tools from MCP servers, which would add about" in editor.text()
     editor.close()
 
 

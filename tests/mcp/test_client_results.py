@@ -232,7 +232,7 @@ def test_prompts_have_names_of_their_own_hints_on_one_line_and_texts_of_some_len
     assert text == "bake.bread" + "x" * 99_990
     assert note == "(The rest of this prompt, 500,020 characters, is left out.)"
     editor.prompt("/mcp")
-    assert "Done.1 tool of MCP servers" in editor.text()
+    assert "Done.1 tool from MCP servers" in editor.text()
     editor.close()
 
 
