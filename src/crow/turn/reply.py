@@ -1,6 +1,4 @@
-"""Follows one reply of the model and records it as events: gives messages and calls their ids, and notes usage and
-retries; and goes on after a reply that broke off.
-"""
+"""Makes events of one reply of the model, with ids, usage and retries; and goes on after a reply that broke off."""
 
 import asyncio
 from collections.abc import AsyncGenerator
