@@ -13,7 +13,7 @@ from crow.errors import CrowError
 from crow.events import CommandInfo, HistoryCleared, Sent, SentText, TurnIds
 from crow.files.base import Workspace
 from crow.paths import shown, spelled
-from crow.project.commands_and_skills import CustomCommand, Skill
+from crow.project.folder_files import CustomCommand, Skill
 from crow.session.commands import Command, CommandAnswer, CommandSource, FileCommands
 from crow.session.export import markdown
 from crow.session.journal import Title
