@@ -50,7 +50,7 @@ def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_t
     assert (began["sessionUpdate"], shown_first is began) == ("tool_call", True)
     # The workspace's folders are the server's: Crow, as its host, named them.
     assert outside["status"] == "failed"
-    assert "lies outside the folders that may be used" in told_model(editor)
+    assert "is outside the allowed folders" in told_model(editor)
 
     started = children_of(editor.process.pid)
     editor.request("session/close", {"sessionId": editor.session_id})

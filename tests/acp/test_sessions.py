@@ -23,7 +23,7 @@ def test_nothing_about_a_session_comes_before_its_id(open_editor):
     about = [message for message in crow.received if crow.session_id in str(message)]
     assert about[0]["result"]["sessionId"] == crow.session_id
     [notice] = crow.notices
-    assert "`docs` (from your editor) cannot be used: there is no command `/bin/docs`" in notice
+    assert "`docs` (from your editor) cannot be used: command `/bin/docs` not found" in notice
 
 
 @pytest.mark.rule("R35", "R160")

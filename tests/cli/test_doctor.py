@@ -13,7 +13,7 @@ from tests.support.scripts import allowing
 
 KEY = "sk-right-key-1234"
 PAGE = "✓ the page for crow web is installed"
-REMEDY = "    In a checkout run `make page`; else install Crow again from a release."
+REMEDY = "    In a checkout, run `make page`; otherwise reinstall Crow."
 
 
 def lines_with(mark: str, output: str) -> list[str]:
@@ -63,7 +63,7 @@ def test_all_is_well(tmp_path: Path) -> None:
         "✓ the model is p/m (from the config file); p lists it",
         "✓ web search: DuckDuckGo, no key needed (not tried)",
         "✓ no sessions are stored yet",
-        *([PAGE] if is_built else ["! The page is missing from this Crow: its files have not been built.", REMEDY]),
+        *([PAGE] if is_built else ["! The page is missing: its files have not been built.", REMEDY]),
         "✓ programs: git, rg, bash",
         f"✓ no log yet ({tmp_path}/crow/log/crow.log)",
         "",

@@ -52,7 +52,7 @@ def test_a_service_that_refuses_says_how_to_mend_it(tmp_path: Path) -> None:
     with Website() as site:
         site.pages["/search"] = answer("no", status="403 Forbidden")
         said = told(tmp_path, f'search = "searxng"\nurl = "{site.url}"\n')
-    assert "! web search: SearXNG at 127.0.0.1 refused the request (status 403).\n    SearXNG gives results" in said
+    assert "! web search: SearXNG at 127.0.0.1 rejected the request (status 403).\n    SearXNG gives results" in said
 
 
 def test_a_service_that_is_not_there_and_one_that_hangs_are_said(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_service_that_is_not_there_and_one_that_hangs_are_said(tmp_path: Path)
     with socket.create_server(("127.0.0.1", port)):
         said = told(tmp_path, web)
     assert f"! web search: SearXNG at 127.0.0.1 did not answer within {TIME_LIMIT:g} s\n" in said
-    assert "! web search: SearXNG at 127.0.0.1 cannot be asked.\n    Check url" in told(tmp_path, web)
+    assert "! web search: SearXNG at 127.0.0.1 cannot be reached.\n    Check url" in told(tmp_path, web)
 
 
 def test_a_host_that_was_named_as_ones_own_is_tried_with_its_key(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_host_that_was_named_as_ones_own_is_tried_with_its_key(tmp_path: Path)
 @pytest.mark.parametrize(
     ("web", "line"),
     [
-        ('search = "bing"\n', "! web search: There is no search service “bing”.\n    Set search in"),
+        ('search = "bing"\n', "! web search: Unknown search service “bing”.\n    Set search in"),
         ('search = "searxng"\n', "! web search: The address of SearXNG is missing.\n    Set url in"),
         ('search = "brave"\n', "! web search: The key of Brave Search is missing.\n    Set api_key_env"),
         ('search = "brave"\napi_key_env = "K"\n', "The key of Brave Search is missing.\n    Set the variable K,"),

@@ -162,12 +162,12 @@ def test_a_broken_mcp_server_is_seen_by_doctor(tmp_path: Path) -> None:
         assert said.returncode == 1
         assert "✗ the MCP server gone: " in said.stdout
         assert (
-            "✗ the MCP server gone: there is no command `no-such-program`\n"
+            "✗ the MCP server gone: command `no-such-program` not found\n"
             "    It is started with no-such-program\n"
-            f"    It was looked for in PATH, which is here: {os.environ['PATH']}.\n"
+            f"    Looked in PATH: {os.environ['PATH']}.\n"
             "    Mend [mcp_servers.gone] in the config, then try it: crow mcp test gone\n"
         ) in said.stdout
-        assert '    Its arguments are given apart from it: command = "sh", args = ["-c", "true"].\n' in said.stdout
+        assert '    Put its arguments in `args`: command = "sh", args = ["-c", "true"].\n' in said.stdout
         assert "✗ the MCP server dies: " in said.stdout
         logs = tmp_path / "crow" / "mcp" / "log"
         assert [path.name for path in logs.iterdir()] == ["says.log"]

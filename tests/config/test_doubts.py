@@ -13,7 +13,7 @@ STAR = (
     "stands for itself alone; expected it as a last word of its own, which stands for any further words, or in quotes"
 )
 
-SECTION = "the section [web] of config.toml"
+SECTION = "[web] of config.toml"
 SERVICES = "searxng, brave, tavily, serper, kagi, duckduckgo"
 BOTH = "a name or password in providers.p.base_url, and a key (providers.p.api_key)"
 SERVERS = [
@@ -77,7 +77,7 @@ def test_the_check_names_all_that_cannot_work(tmp_path: Path) -> None:
     assert (said.returncode, said.stdout) == (1, "")
     assert said.stderr.splitlines() == [
         f"crow: {path}: mcp_servers.docs.url: {AN_ADDRESS}.",
-        f"crow: {path}: There is no search service “google”. Set search in {SECTION}: {SERVICES}.",
+        f"crow: {path}: Unknown search service “google”. Set search in {SECTION}: {SERVICES}.",
         f"crow: {path}: p has two credentials: {BOTH}. Only one of them can be sent. Remove one of them.",
         'crow: CROW_MODE: expected "ask", "edit", "plan" or "auto", found "wild".',
     ]

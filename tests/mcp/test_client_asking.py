@@ -128,8 +128,8 @@ def test_where_it_cannot_the_server_is_told_no_and_the_person_is_told_the_addres
     _, editor = one_call(tmp_path, asking("to-visit"), "go")
     assert told_model(editor) == '{"action": "decline"}'
     assert notice_about(editor, "`asking`") == (
-        "The MCP server `asking` (from your editor): It wants you to open https://bakery.example/pay. Your editor "
-        "cannot show addresses, so it was told no. It said: Please pay."
+        "The MCP server `asking` (from your editor): It asks you to open https://bakery.example/pay. Your editor "
+        "cannot open links, so the request was declined. It said: Please pay."
     )
 
 

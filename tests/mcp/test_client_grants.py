@@ -12,7 +12,7 @@ from tests.support.scripts import DONE, call, reply, say
 
 GO = ("mcp__docs__go", {})
 CHANGED = "`mcp__docs__go` has changed since you allowed it: its server, its description or its arguments."
-NOT_CALLED = "it changed its tool `mcp__docs__go` in the meantime, and nothing was called"
+NOT_CALLED = "it has changed its tool `mcp__docs__go` since, so nothing was called"
 
 
 class Person:

@@ -5,8 +5,8 @@ import pytest
 from tests.mcp.guests import editing, notice_about, one_call, over_http, shown, wrong
 from tests.support.scripts import DONE
 
-LATER = " It is started again."
-ELSEWHERE = "it redirects to https://elsewhere.example/mcp, which is not followed: check the url."
+LATER = " Restarting it."
+ELSEWHERE = "it redirects to https://elsewhere.example/mcp, which Crow does not follow: check the url."
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ ELSEWHERE = "it redirects to https://elsewhere.example/mcp, which is not followe
         ("status/403", "http", "it answered with HTTP status 403: check the url."),
         ("status/404", "http", "it answered with HTTP status 404: check the url."),
         ("redirect", "http", ELSEWHERE),
-        ("circle", "http", "it redirects again and again, to ROOT/circle in the end: check the url."),
+        ("circle", "http", "it keeps redirecting, finally to ROOT/circle: check the url."),
         ("page", "http", "it answered with a web page, not MCP: check the url."),
         ("nothing", "http", "it answered with no type, not MCP: check the url."),
         ("garbage", "http", f"its answer is malformed.{LATER}"),
@@ -54,7 +54,7 @@ def test_what_is_wrong_in_a_call_is_told_and_the_server_stays(tmp_path, what, ca
 def test_in_a_call_the_model_is_not_told_where_a_redirect_leads(tmp_path):
     with wrong() as root:
         done, _ = one_call(tmp_path, over_http(f"{root}/call/redirect"), "go")
-    cause = "it redirects to another address, which is not followed"
+    cause = "it redirects to another address, which Crow does not follow"
     assert shown(done) == f"The MCP server `web` gave no result: {cause}."
 
 
@@ -67,9 +67,9 @@ def test_a_call_in_a_session_that_the_server_forgot_is_made_in_a_new_one(tmp_pat
 @pytest.mark.parametrize(
     ("name", "value", "cause"),
     [
-        ("X-Key", "schlüssel", "the value of its header `X-Key` has characters that cannot be sent."),
-        ("X-Key", "one\r\nX-Other: two", "the value of its header `X-Key` has characters that cannot be sent."),
-        ("X Key", "key", "`X Key` cannot be the name of a header."),
+        ("X-Key", "schlüssel", "the value of its header `X-Key` contains invalid characters."),
+        ("X-Key", "one\r\nX-Other: two", "the value of its header `X-Key` contains invalid characters."),
+        ("X Key", "key", "`X Key` is not a valid header name."),
     ],
 )
 def test_a_header_that_cannot_be_sent_is_named_without_its_value_and_not_tried_again(tmp_path, name, value, cause):

@@ -77,7 +77,7 @@ def test_one_that_floods_is_read_slowly_and_can_be_called(tmp_path):
     editor = editing(tmp_path, reply(say("Hm.")) + calling(("mcp__floods__go", {})))
     editor.new_session(mcpServers=[restless("floods")])
     editor.prompt("Go.")
-    assert "it is read slowly, and may be slow to answer" in notice_about(editor, "`floods`", "slowly")
+    assert "Crow reads them slowly; its answers may be delayed" in notice_about(editor, "`floods`", "slowly")
     editor.prompt("Go on.")
     assert shown(editor.the_call()) == "```text\ngone\n```"
     editor.close()
@@ -200,7 +200,7 @@ def test_one_that_died_is_started_again_for_the_next_call(tmp_path):
     first, second = editor.tool_calls().values()
     for call in (first, second):
         assert "exit status 3" in shown(call)
-    assert "It is started again." in notice_about(editor, "`dies`", "has stopped")
+    assert "Restarting it." in notice_about(editor, "`dies`", "has stopped")
     assert "is ready now" in notice_about(editor, "`dies`", "is ready now")
     editor.close()
 
@@ -278,8 +278,8 @@ def test_one_over_the_older_kind_of_http_that_dies_in_a_call_fails_the_call_at_o
         editor.new_session(mcpServers=[over_http(f"{root}/sse-dies", kind="sse")])
         editor.prompt("Go.")
         assert process.wait() == 1
-        assert "it was lost during the call" in shown(editor.the_call())
-        assert "It is started again." in notice_about(editor, "`web`", "has stopped")
+        assert "the connection was lost during the call" in shown(editor.the_call())
+        assert "Restarting it." in notice_about(editor, "`web`", "has stopped")
         editor.close()
 
 
@@ -356,7 +356,7 @@ def test_a_call_right_after_a_server_was_lost_waits_for_its_next_life(tmp_path):
     editor = editing(tmp_path, in_two_turns("mcp__closes-output__go"))
     editor.new_session(mcpServers=[server])
     editor.prompt("Go.")
-    eventually(lambda: state_of(editor, "closes-output") == "waiting to be started again", "the end was noticed")
+    eventually(lambda: state_of(editor, "closes-output") == "waiting to restart", "the end was noticed")
     editor.prompt("Go on.")
     assert [shown(call) for call in editor.tool_calls().values()] == ["```text\ngone\n```"] * 2
     editor.close()
@@ -368,7 +368,7 @@ def test_one_that_is_being_started_again_is_not_ready(tmp_path):
     editor.prompt("Go.")
     assert state_of(editor, "stubborn") == "ready"
     editor.prompt("/mcp restart stubborn")
-    assert state_of(editor, "stubborn") == "waiting to be started again"
+    assert state_of(editor, "stubborn") == "waiting to restart"
     notice_about(editor, "`stubborn`", "is ready now")
     assert state_of(editor, "stubborn") == "ready"
     editor.close()

@@ -11,11 +11,11 @@ def test_one_that_changes_its_list_over_and_over_is_told_of_once_and_asked_less_
     editor = editing(tmp_path, DONE)
     editor.new_session(mcpServers=[odd("restless", listings)])
     editor.prompt("Go.")
-    notice_about(editor, "over and over")
+    notice_about(editor, "keeps announcing")
     left_out, restless = editor.notices
     assert "left out: unusable_0 (inputSchema: Input should be a valid dictionary" in left_out
     assert left_out.endswith(" and 90 more.")
-    assert restless.endswith("less and less often, in the end every 30 s.")
+    assert restless.endswith("less and less often, finally every 30 s.")
     assert int(listings.read_text()) <= 6
     editor.close()
 
@@ -39,7 +39,7 @@ def test_of_far_too_many_tools_the_first_count_and_the_memory_stays_small(tmp_pa
     editor.prompt("Go.")
     first, second = editor.tool_calls().values()
     assert [first["status"], second["status"]] == ["completed", "failed"]
-    assert "It lists more tools than can be used: the first 2,000 count." in notice_about(editor, "`crowd`")
+    assert "It lists too many tools: only the first 2,000 are used." in notice_about(editor, "`crowd`")
     assert highest_memory(editor) < 300
     editor.close()
 

@@ -147,7 +147,7 @@ def test_a_login_that_cannot_be_renewed_is_told_with_what_to_do_and_other_tools_
         (tmp_path / "closed").touch()
         editor.prompt("Go on.")
         _, refused, plain = editor.tool_calls().values()
-        remedy = f"it wants you to log in first: run `crow mcp login {url}`"
+        remedy = f"it requires a login: run `crow mcp login {url}`"
         assert "`/mcp`" in shown(refused)
         assert remedy in notice_about(editor, "`web`", "has stopped")
         assert plain["status"] == "completed"
@@ -207,8 +207,8 @@ def test_a_server_that_has_forgotten_this_client_gets_to_know_it_anew(tmp_path):
         editor.prompt("Once more.")
         first, lost, waiting, last = (shown(one) for one in editor.tool_calls().values())
         assert first == last == "```text\na cake\n```"
-        assert "it wants you to log in first" in lost
-        assert "it waits for you to log in, on the page that your editor was asked to show" in waiting
+        assert "it requires a login" in lost
+        assert "it is waiting for you to log in on the page that your editor was asked to open" in waiting
         editor.close()
 
 
@@ -236,7 +236,7 @@ def test_a_person_who_does_not_log_in_is_told_what_is_missing(tmp_path):
         )
         editor.new_session(mcpServers=[over_http(url)])
         editor.prompt("Go.")
-        assert "log in" in notice_about(editor, "`web`", "login did not work")
+        assert "log in" in notice_about(editor, "`web`", "Login failed")
         assert f"crow mcp login {url}" in notice_about(editor, "`web`", "cannot be used")
         editor.close()
 
@@ -259,9 +259,9 @@ def test_a_prompt_does_not_wait_for_a_login_for_ever_and_the_tools_come_when_it_
         editor = editing(tmp_path, script, config=config, capabilities=LINKS, answers={"elicitation/create": answer})
         editor.new_session(mcpServers=[over_http(url)])
         assert editor.prompt("Go.") == {"stopReason": "end_turn"}
-        notice_about(editor, "`web`", "is not ready: it waits for you to log in. Its tools come when you have.")
+        notice_about(editor, "`web`", "is waiting for you to log in. Its tools are added after that.")
         editor.prompt("/mcp")
-        assert "**web** (from your editor): waiting for your login" in editor.text()
+        assert "**web** (from your editor): waiting for you to log in" in editor.text()
         [page] = pages
         agreed.set()
         browse(page)
@@ -369,9 +369,9 @@ def test_a_key_that_is_refused_is_named_by_its_place_and_never_shown(tmp_path, b
         editor.new_session(mcpServers=[{**over_http(address), "headers": headers}])
         editor.prompt("Go.")
         editor.prompt("/mcp")
-        told = f"cannot be used: it refused the key in its {place}."
+        told = f"cannot be used: it rejected the key in its {place}."
         assert notice_about(editor, "`web`") == f"The MCP server `web` (from your editor) {told}"
-        assert f"failed: it refused the key in its {place}" in editor.text()
+        assert f"failed: it rejected the key in its {place}" in editor.text()
         assert "rye-bread" not in str(editor.received) + str(editor.model_requests()) + everything_below(editor.home)
         editor.close()
 

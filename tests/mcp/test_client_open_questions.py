@@ -130,7 +130,7 @@ def test_an_address_that_a_call_needs_first_is_shown_and_the_call_is_made_again_
         "https://bakery.example/pay",
         "The MCP server asking asks: Please pay.",
     )
-    assert question["message"] == "The MCP server asking asks: Are you done at https://bakery.example/pay?"
+    assert question["message"] == "The MCP server asking asks: Have you finished at https://bakery.example/pay?"
     assert told_model(editor) == "Paid."
 
 
@@ -150,7 +150,7 @@ def test_a_server_can_say_itself_that_the_person_is_done(tmp_path):
 
 def test_without_the_persons_yes_or_a_client_that_shows_addresses_the_call_fails_and_names_the_address(tmp_path):
     editor = visiting(tmp_path / "declined", asking("to-visit-first"), lambda request: {"action": "decline"})
-    assert "it wants https://bakery.example/pay to be opened first, which was declined" in told_model(editor)
+    assert "it needs you to open https://bakery.example/pay first, which was declined" in told_model(editor)
     done, _ = one_call(tmp_path / "without", asking("to-visit-first"), "go")
-    assert "it wants you to open https://bakery.example/pay first" in shown(done)
+    assert "it asks you to open https://bakery.example/pay first" in shown(done)
     assert done["status"] == "failed"

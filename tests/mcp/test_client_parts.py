@@ -72,7 +72,7 @@ def test_a_tool_that_is_listed_more_than_once_is_one_tool(tmp_path):
     editor.prompt("Again.")
     for request in editor.model_requests():
         assert [name for name in offered(request) if name.startswith("mcp__")] == ["mcp__dups__go"]
-    told = "The MCP server `dups` (from your editor): Tools are listed more than once, and the first counts: go."
+    told = "The MCP server `dups` (from your editor): Tools listed more than once, of which only the first is used: go."
     assert editor.notices == [told]
     assert [one["status"] for one in editor.tool_calls().values()] == ["completed", "completed"]
     editor.close()

@@ -19,8 +19,8 @@ def test_content_of_every_kind_reaches_both(tmp_path):
     call, editor = one_call(tmp_path, good(), "everything", {"images": True})
     text = told_model(editor)
     assert text.startswith("some text\n\n")
-    assert "not shown: it is damaged" in text
-    assert "a sound, audio/wav" in text
+    assert "not shown: damaged" in text
+    assert "audio, audio/wav" in text
     assert "a link <file:///a/link>" in text
     assert "note://1:\nan embedded text" in text
     [message] = [one for one in editor.model_requests()[-1]["messages"] if one["role"] == "tool"]
@@ -230,7 +230,7 @@ def test_prompts_have_names_of_their_own_hints_on_one_line_and_texts_of_some_len
     editor.prompt(f"/{name}_2")
     [text, note] = [part["text"] for part in editor.last_prompt()]
     assert text == "bake.bread" + "x" * 99_990
-    assert note == "(The rest of this prompt, 500,020 characters, is left out.)"
+    assert note == "(The prompt is cut here: 500,020 more characters.)"
     editor.prompt("/mcp")
     assert "Done.1 tool from MCP servers" in editor.text()
     editor.close()
@@ -244,7 +244,7 @@ def test_a_read_only_tool_looks_like_one_and_is_asked_about_all_the_same(tmp_pat
 
 def test_what_the_server_says_of_a_tool_that_destroys_is_shown(tmp_path):
     _, editor = one_call(tmp_path, good(), "environment")
-    assert "the server says: it may destroy things" in shown(editor.permissions[0]["toolCall"])
+    assert "the server says: this may be destructive" in shown(editor.permissions[0]["toolCall"])
 
 
 def test_missing_arguments_are_told_to_the_model_unasked(tmp_path):

@@ -33,7 +33,7 @@ from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, reply, say
 
 SOON = "[limits]\nmcp_start = 1\nmcp_late = 1\n"
-LATE = "is not ready after 1 s. The work goes on without it; its tools join when it is ready."
+LATE = "is not ready after 1 s. Continuing without it; its tools are added when it is ready."
 
 
 def test_one_that_hangs_is_ended_at_its_limit_and_told_of_once(tmp_path):
@@ -42,12 +42,12 @@ def test_one_that_hangs_is_ended_at_its_limit_and_told_of_once(tmp_path):
     editor.new_session(mcpServers=[bad("hangs", pids)])
     editor.prompt("Go.")
     are_gone(pids_in(pids))
-    told = "cannot be used: it has not answered within 2 s. It was ended. `/mcp restart hangs` tries again."
+    told = "cannot be used: it did not answer within 2 s. It was stopped. Run `/mcp restart hangs` to try again."
     notice_about(editor, told)
     editor.prompt("Go on.")
     assert editor.notices == [f"The MCP server `hangs` (from your editor) {text}" for text in (LATE, told)]
     editor.prompt("/mcp")
-    assert "**hangs** (from your editor): timed out: it has not answered within 2 s" in editor.text()
+    assert "**hangs** (from your editor): timed out: it did not answer within 2 s" in editor.text()
     editor.close()
 
 
@@ -95,7 +95,7 @@ def test_a_call_of_one_that_hangs_is_told_why_nothing_was_called(tmp_path):
     editor = editing(tmp_path, calling(("mcp__hangs__go", {})), config=SOON)
     editor.new_session(mcpServers=[bad("hangs")])
     assert editor.prompt("Go.") == {"stopReason": "end_turn"}
-    told = "The MCP server `hangs` cannot be used: it has not answered within 2 s. Nothing was called."
+    told = "The MCP server `hangs` cannot be used: it did not answer within 2 s. Nothing was called."
     assert (editor.the_call()["status"], shown(editor.the_call())) == ("failed", told)
     editor.close()
 
@@ -220,7 +220,7 @@ def test_one_that_fails_again_and_again_is_given_up_and_comes_back_when_it_is_as
     named = "The MCP server `flaky` (from your editor)"
     cause = "it ended with exit status 4. It said: no flour in the house"
     assert told == [
-        f"{named} cannot be used: {cause}. It is started again.",
-        f"{named}: It is given up for now: {cause}. `/mcp restart flaky` tries again.",
+        f"{named} cannot be used: {cause}. Restarting it.",
+        f"{named} failed again and is not restarted: {cause}. Run `/mcp restart flaky` to try again.",
         f"{named} is ready now.",
     ]

@@ -311,9 +311,7 @@ def test_undos_that_come_at_once_are_made_one_after_the_other(tmp_path: Path):
         for number in range(10):
             await done(client, "str_replace", path, old_str=f"{number}", new_str=f"{number + 1}")
         results = await asyncio.gather(*(edit(client, "undo_edit", path) for _ in range(11)))
-        assert [text_of(result) for result in results if result.is_error] == [
-            f"There is no edit of {path} to take back."
-        ]
+        assert [text_of(result) for result in results if result.is_error] == [f"There is no edit of {path} to undo."]
         assert path.read_text() == "0\n"
 
     with_server(tmp_path, talk)
@@ -328,7 +326,7 @@ def test_edits_are_taken_back_one_after_the_other(tmp_path: Path):
         await done(client, "create", path, file_text="two\n")
         await done(client, "str_replace", path, old_str="two", new_str="2")
         told = await done(client, "undo_edit", path)
-        assert told.endswith("It is what it was before.")
+        assert told.endswith("The file is what it was before.")
         told = await done(client, "undo_edit", path)
         assert told.startswith("Removed file.txt ")
 
@@ -343,8 +341,8 @@ def test_an_edit_before_somebody_elses_change_is_not_taken_back(tmp_path: Path):
         await done(client, "str_replace", path, old_str="one", new_str="1")
         path.write_text("1, formatted\n")
         await done(client, "str_replace", path, old_str="1", new_str="2")
-        assert (await done(client, "undo_edit", path)).endswith("It is what it was before.")
-        assert "by somebody else" in await refused(client, "undo_edit", path)
+        assert (await done(client, "undo_edit", path)).endswith("The file is what it was before.")
+        assert "by someone else" in await refused(client, "undo_edit", path)
 
     with_server(tmp_path, talk)
 

@@ -183,7 +183,7 @@ def test_a_root_that_is_no_folder_here_does_not_close_the_others(era: Era, proje
         async with on_pipes(tmp_path, era=era, roots=roots) as client:
             assert await done(client, "view", "inside.txt") == "     1\tinside"
             for path in (missing / "new.txt", file):
-                assert "lies outside" in await refused(client, "create", path, file_text="mine\n")
+                assert "outside the allowed folders" in await refused(client, "create", path, file_text="mine\n")
         assert not missing.exists()
 
     asyncio.run(talk())
@@ -232,7 +232,7 @@ def test_a_folder_that_was_given_and_is_gone_is_not_made_anew(project: Path, tmp
         async with on_pipes(tmp_path, "--root", str(project)) as client:
             await done(client, "view", "inside.txt")
             project.rename(tmp_path / "moved")
-            assert "Not there" in await refused(client, "create", "new.txt", file_text="mine\n")
+            assert "Missing, or not a folder" in await refused(client, "create", "new.txt", file_text="mine\n")
         assert not project.exists()
 
     asyncio.run(talk())

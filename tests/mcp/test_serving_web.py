@@ -12,12 +12,12 @@ from tests.support.website import Website, answer, redirect
 
 EVERY_NAME_IS_HERE = """
 import sys
-from crow.web import allowed_hosts
+from crow.web import addresses
 
 async def resolve(host, port):
     return ["127.0.0.1"]
 
-allowed_hosts.resolve = resolve
+addresses.resolve = resolve
 from crow.__main__ import main
 sys.exit(main())
 """

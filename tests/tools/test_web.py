@@ -148,7 +148,7 @@ def test_what_a_server_says_to_a_failure_is_told_as_material():
         result = run(fetcher(), url=f"{site.url}/", colour="red")
     said, material, opening, *rest = result.text.split("\n")
     assert not result.ok
-    assert result.message == said == f"{site.url}/ answered with status 429 Too Many Requests. Ask again after: 30."
+    assert result.message == said == f"{site.url}/ answered with status 429 Too Many Requests. Try again after: 30."
     assert (material.startswith("What follows is text from the web"), opening) == (True, "```")
     assert rest[0] == "# Slow down"
     assert rest[-3:] == ["…", "```", "(ignored unknown arguments: colour)"]

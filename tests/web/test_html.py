@@ -364,7 +364,7 @@ def test_the_title_of_a_picture_is_not_that_of_the_page():
 
 def test_a_page_that_leads_on_says_where():
     found = html_to_markdown('<meta http-equiv="Refresh" content="0; URL=\'../new page\'"><title>Moved</title>', URL)
-    assert (found.text, found.note) == ("", "the page leads on to https://example.com/new%20page: fetch that")
+    assert (found.text, found.note) == ("", "the page redirects to https://example.com/new%20page: fetch that")
     found = html_to_markdown(f'<meta http-equiv="refresh" content="300; url=/"><p>{TEXT * 2}</p>', URL)
     assert (found.text, found.note) == ((TEXT * 2).strip(), "")
     assert html_to_markdown('<meta http-equiv="refresh" content="5"><p>Wait.</p>', URL).note == ""
@@ -373,8 +373,8 @@ def test_a_page_that_leads_on_says_where():
 def test_a_page_that_is_built_by_scripts_says_what_it_is_about():
     page = '<meta name=description content="An app."><noscript>Enable scripts.</noscript><div id=root></div><script>'
     found = html_to_markdown(page, URL)
-    assert found.text == "Its description says: An app.\n\nIt says to those without scripts: Enable scripts."
-    assert found.note == "the page is built by scripts, which Crow does not run"
+    assert found.text == "Its description says: An app.\n\nWithout JavaScript it says: Enable scripts."
+    assert found.note == "the page needs JavaScript, which Crow does not run"
 
 
 def test_a_page_of_frames_names_them():

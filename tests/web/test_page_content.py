@@ -69,7 +69,7 @@ def test_a_page_that_is_too_long_is_read_as_far_as_it_goes():
 
 
 def test_a_page_that_is_cut_says_so():
-    assert read("<p>hello", cut="time").notes == ("the server was too slow: only what came in time was read",)
+    assert read("<p>hello", cut="time").notes == ("the server was too slow: only the part that arrived was read",)
 
 
 def test_a_conversion_is_given_up_after_a_while():
@@ -234,7 +234,7 @@ def test_a_picture_is_a_picture_whatever_it_calls_itself():
 
 
 def test_half_a_picture_is_none():
-    with pytest.raises(WebError, match="whole"):
+    with pytest.raises(WebError, match="incomplete"):
         read(PICTURE, "image/png", cut="size")
 
 
@@ -252,7 +252,7 @@ def test_half_a_picture_is_none():
     ],
 )
 def test_other_data_is_named_and_not_shown(body, kind):
-    with pytest.raises(WebError, match="is no text"):
+    with pytest.raises(WebError, match="is not text"):
         read(body, kind)
 
 

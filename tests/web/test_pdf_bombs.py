@@ -32,7 +32,7 @@ print(json.dumps(told | {"memory": used.ru_maxrss, "seconds": used.ru_utime + us
 """
 """In a process of its own: the system counts the memory of whoever starts a process to the process."""
 
-CUT = "too intricate"
+CUT = "too complex"
 DAMAGED = "damaged"
 HELLO = "--- page 1 of 1 ---\nHello crow"
 LARGE: dict[str, tuple[Callable[[], bytes], str]] = {

@@ -133,7 +133,7 @@ def test_an_odd_entry_costs_none_of_the_others(name):
         assert found(site, name) == EXPECTED
         entries[:] = odd
         site.pages[path] = answer(json.dumps(body), "application/json")
-        with pytest.raises(WebError, match="no list of results"):
+        with pytest.raises(WebError, match="something other than a list of results"):
             found(site, name)
 
 
@@ -195,18 +195,18 @@ def test_brave_says_nothing_of_the_web_when_nothing_is_found():
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        (answer(f"wrong key {KEY}", "text/plain", "401 Unauthorized"), r"refused the key \(status 401\)"),
+        (answer(f"wrong key {KEY}", "text/plain", "401 Unauthorized"), r"rejected the key \(status 401\)"),
         (answer("no", "text/plain", "403 Forbidden"), r"status 403"),
-        (answer("slowly", "text/plain", "429 Too Many Requests"), r"takes no more requests for now"),
-        (answer("oh", "text/plain", "500 Internal Server Error"), r"has a problem of its own \(status 500\)"),
-        (answer("gone", "text/plain", "404 Not Found"), r"did not take the request \(status 404\)"),
+        (answer("slowly", "text/plain", "429 Too Many Requests"), r"accepts no more requests for now"),
+        (answer("oh", "text/plain", "500 Internal Server Error"), r"has an internal problem \(status 500\)"),
+        (answer("gone", "text/plain", "404 Not Found"), r"rejected the request \(status 404\)"),
         (answer("", "text/plain", "302 Found", location="http://127.0.0.1:9/"), r"status 302"),
-        (answer("<html>welcome</html>"), r"no list of results"),
-        (answer("[]", "application/json"), r"no list of results"),
-        (answer('{"results": 5}', "application/json"), r"no list of results"),
-        (answer(b"\xff\xfe", "application/json"), r"no list of results"),
-        (b"", r"cannot be asked"),
-        (b"nonsense\r\n\r\n", r"cannot be asked"),
+        (answer("<html>welcome</html>"), r"something other than a list of results"),
+        (answer("[]", "application/json"), r"something other than a list of results"),
+        (answer('{"results": 5}', "application/json"), r"something other than a list of results"),
+        (answer(b"\xff\xfe", "application/json"), r"something other than a list of results"),
+        (b"", r"cannot be reached"),
+        (b"nonsense\r\n\r\n", r"cannot be reached"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -231,7 +231,7 @@ def test_where_a_proxy_is_set_a_service_that_is_not_reached_says_that_none_is_us
 def test_an_answer_without_an_end_is_given_up():
     with Website() as site:
         site.pages["/search"] = answer(b'{"results": [' + b" " * 3_000_000 + b"]}", "application/json")
-        with pytest.raises(WebError, match="no list of results"):
+        with pytest.raises(WebError, match="something other than a list of results"):
             found(site, "searxng")
 
 
@@ -246,13 +246,13 @@ def test_without_configuration_duckduckgo_is_asked():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (WebSettings(search="altavista"), r"no search service “altavista”.*searxng, brave, tavily"),
+        (WebSettings(search="altavista"), r"Unknown search service “altavista”.*searxng, brave, tavily"),
         (WebSettings(search="searxng"), r"address of SearXNG is missing.*url.*\[web\]"),
         (WebSettings(search="brave"), r"key of Brave Search is missing.*api_key_env.*\[web\]"),
         (WebSettings(search="tavily", api_key_env="TAVILY"), r"key of Tavily is missing.*variable TAVILY"),
-        (WebSettings(search="kagi", api_key="x", url="kagi.com"), r"address of Kagi cannot be read"),
-        (WebSettings(search="searxng", url="http://[::1"), r"address of SearXNG cannot be read.*url.*\[web\]"),
-        (WebSettings(search="searxng", url="http://"), r"address of SearXNG cannot be read"),
+        (WebSettings(search="kagi", api_key="x", url="kagi.com"), r"address of Kagi is invalid"),
+        (WebSettings(search="searxng", url="http://[::1"), r"address of SearXNG is invalid.*url.*\[web\]"),
+        (WebSettings(search="searxng", url="http://"), r"address of SearXNG is invalid"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named(settings, said):

@@ -188,7 +188,7 @@ def test_who_is_let_in_while_it_ends_is_refused_and_told_why(tmp_path: Path):
             web.process.send_signal(signal.SIGTERM)
             answer = Response(b"".join(iter(lambda: peer.recv(65536), b"")))
         (tmp_path / "answered").touch()
-        assert (answer.status, answer.body) == (503, b"This crow web ends.\n")
+        assert (answer.status, answer.body) == (503, b"crow web is shutting down.\n")
         assert web.end() == 128 + signal.SIGTERM
 
 
@@ -488,7 +488,7 @@ def test_a_command_that_crow_runs_gets_no_link(tmp_path: Path):
         page.reply(page.wait_for_question(), chose("once"))
         page.answer(turn)
         said = json.dumps(page.received)
-        assert "has no terminal to show a link in" in said
+        assert "has no terminal in which" in said
         assert "#link=" not in said
 
 
@@ -513,8 +513,8 @@ def test_once_commands_have_run_links_and_tokens_are_shown_in_its_own_terminal_a
         said = beside()
         assert f"a new link is shown in the terminal of that crow web (process {terminal.process.pid})" in said
         assert "#link=" not in said
-        terminal.wait_until("A link was asked for: http://")
-        assert "a moment ago" in beside("--token")
+        terminal.wait_until("New one-time link, valid for 10 minutes: http://")
+        assert "Wait a few seconds" in beside("--token")
         assert terminal.text.count("#link=") == 2
         assert "A token" not in terminal.text
 

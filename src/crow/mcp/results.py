@@ -102,7 +102,7 @@ def result_of(given: types.CallToolResult, roots: Sequence[str], meant: Sequence
     texts, images = read_content(given.content)
     texts += unsaid(given.structured_content, texts)
     text = without_middle("\n\n".join(texts), LONGEST_TEXT)
-    told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
+    told = text or ("It gave no text." if not given.is_error else "It failed without a message.")
     shown = decode(given.meta, roots)
     display = _displayed(shown or Display(), text)
     if not given.is_error and not any(isinstance(block, DiffBlock) for block in display):
@@ -135,7 +135,7 @@ def read_content(content: Iterable[types.ContentBlock]) -> tuple[list[str], list
             case types.ImageContent():
                 texts += _image(block.data, block.mime_type, images)
             case types.AudioContent():
-                texts.append(f"(a sound, {one_line(block.mime_type, 60)}, which cannot be heard here)")
+                texts.append(f"(audio, {one_line(block.mime_type, 60)}, not played)")
             case types.ResourceLink():
                 texts.append(_link(block))
             case types.EmbeddedResource():
@@ -155,9 +155,9 @@ def read_resource(resource: types.TextResourceContents | types.BlobResourceConte
 def _image(data: str, claimed: str, images: list[Image]) -> list[str]:
     kind = encoded_media_type(data) if len(data) <= LARGEST_IMAGE else None
     if kind is None or not kind.startswith("image/"):
-        return [f"(a picture, {one_line(claimed, 60)}, not shown: it is damaged, too large or of no known kind)"]
+        return [f"(an image, {one_line(claimed, 60)}, not shown: damaged, too large or of an unknown type)"]
     if len(images) >= MOST_IMAGES:
-        return ["(one more picture, left out)"]
+        return ["(one more image, left out)"]
     images.append(Image(data, kind))
     return []
 

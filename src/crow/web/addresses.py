@@ -66,12 +66,12 @@ def read_url(text: str) -> WebUrl:
     if len(text) > LONGEST:
         raise WebError(f"{shown} is too long for a web address.")
     if _SPLITTING.search(text):
-        raise WebError(f"{shown} holds a blank, a backslash or a control character.", advice="Encode it, as in %20.")
+        raise WebError(f"{shown} contains a space, a backslash or a control character.", advice="Encode it, as in %20.")
     parts = _PARTS.fullmatch(text)
     if parts is None:
-        raise WebError(f"{shown} is no web address.", advice="It has to begin with http:// or https:// and a host.")
+        raise WebError(f"{shown} is not a web address.", advice="It has to begin with http:// or https:// and a host.")
     if "@" in parts["authority"]:
-        raise WebError("A web address with a user name or a password in it is not fetched.", advice="Leave them out.")
+        raise WebError("Web addresses with a user name or a password are not fetched.", advice="Leave them out.")
     scheme = parts["scheme"].lower()
     written_host, port = _host_and_port(parts["authority"], PORTS[scheme], shown)
     host, is_address = _canonical(written_host, shown)
@@ -85,7 +85,7 @@ def follow(base: WebUrl, location: str) -> WebUrl:
     try:
         target = urljoin(base.text, location.replace(" ", "%20"))
     except ValueError:
-        raise WebError(f"{base.host} redirects to {one_line(location, 200)}, which is no web address.") from None
+        raise WebError(f"{base.host} redirects to {one_line(location, 200)}, which is not a web address.") from None
     return read_url(target)
 
 
@@ -100,14 +100,14 @@ def _host_and_port(authority: str, usual: int, shown: str) -> tuple[str, int]:
         host, closing, rest = authority.partition("]")
         host += closing
         if not closing or (rest and not rest.startswith(":")):
-            raise WebError(f"The host of {shown} cannot be read.")
+            raise WebError(f"Invalid host in {shown}.")
         written = rest[1:]
     elif ":" in authority:
         host, _, written = authority.partition(":")
     if not written:
         return host, usual
     if not re.fullmatch(r"[0-9]{1,5}", written) or not 0 < int(written) < 65536:
-        raise WebError(f"The port of {shown} is none.")
+        raise WebError(f"Invalid port in {shown}.")
     return host, int(written)
 
 
@@ -117,17 +117,17 @@ def _canonical(written: str, shown: str) -> tuple[str, bool]:
         try:
             return socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, written[1:-1])), True
         except (OSError, ValueError):
-            raise WebError(f"The host of {shown} is no IPv6 address that can be used.") from None
+            raise WebError(f"Invalid IPv6 address in {shown}.") from None
     host = _ascii(written, shown).lower().removesuffix(".")
     if len(host) > 253 or not _NAME.fullmatch(host):
-        raise WebError(f"The host of {shown} is no name of a host.")
+        raise WebError(f"Invalid host name in {shown}.")
     if not NUMBER.fullmatch(host.rpartition(".")[2]):
         return host, False
     # Every spelling that the system would take for an address: 127.1, 2130706433, 0x7f.0.0.1, 0177.0.0.1.
     try:
         return socket.inet_ntoa(socket.inet_aton(host)), True
     except OSError:
-        raise WebError(f"The host of {shown} is neither a name nor an IPv4 address.") from None
+        raise WebError(f"Invalid host in {shown}: neither a name nor an IPv4 address.") from None
 
 
 def _ascii(host: str, shown: str) -> str:
@@ -138,7 +138,7 @@ def _ascii(host: str, shown: str) -> str:
     try:
         return idna.encode(host, uts46=True, std3_rules=True).decode()
     except idna.IDNAError:
-        raise WebError(f"The host of {shown} is no name of a host.") from None
+        raise WebError(f"Invalid host name in {shown}.") from None
 
 
 # --- what may be reached
@@ -173,9 +173,7 @@ class AllowedHosts:
         if self.is_allowed_private(url):
             return
         if not _is_web_port(url.port):
-            raise WebError(
-                f"Port {url.port} of {url.host} is not fetched: something else than web pages is served there."
-            )
+            raise WebError(f"Port {url.port} of {url.host} is not fetched: other services than the web use it.")
         if url.is_address and not is_public(url.host):
             raise _not_public(f"{url.host} is")
 
@@ -203,8 +201,8 @@ class AllowedHosts:
         except (OSError, UnicodeError):
             found = []
         if not found:
-            remedy = with_proxy_hint("Check its name, and the network.", url.scheme, url.host)
-            raise WebError(f"There is no host {url.host}.", remedy=remedy)
+            remedy = with_proxy_hint("Check the name and your network connection.", url.scheme, url.host)
+            raise WebError(f"Unknown host {url.host}.", remedy=remedy)
         return found
 
 
@@ -220,8 +218,8 @@ def address_for_connecting(scheme: str, address: str, port: int, target: str) ->
 
 def _not_public(host_is: str) -> WebError:
     return WebError(
-        f"{host_is} an address that is not on the public internet: it is not fetched.",
-        remedy="Hosts that allow_private names, in the section [web] of config.toml, are fetched all the same.",
+        f"{host_is} an address that is not on the public internet, so it is not fetched.",
+        remedy="To fetch it, add the host to allow_private in [web] of config.toml.",
     )
 
 
@@ -291,5 +289,5 @@ def with_proxy_hint(remedy: str, scheme: str, host: str) -> str:
     name = proxy_variable(scheme, host, os.environ)
     if not name:
         return remedy
-    hint = f"{name} is set, but Crow uses no proxy for the web: where only a proxy leads out, this cannot work."
+    hint = f"{name} is set, but Crow does not use a proxy for web pages."
     return f"{remedy} {hint}".lstrip()

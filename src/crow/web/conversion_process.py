@@ -29,7 +29,7 @@ MOST_MEMORY = 1024 * 1024 * 1024
 _SET_PARENT_DEATH_SIGNAL = 1
 DEEPEST = 8000
 """Frames: pages nest deeper than Python's thousand."""
-TOO_INTRICATE = "The PDF cannot be read with the time and memory that a page gets: it is too intricate, or damaged."
+TOO_INTRICATE = "The PDF is damaged, or too complex to read within the time and memory limits."
 UNREADABLE = "(this page cannot be read)"
 
 
@@ -148,14 +148,14 @@ def pdf_to_text(content: bytes) -> Converted:
         title = (reader.metadata.title if reader.metadata is not None else None) or ""
         count = len(reader.pages)
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError, NotImplementedError) as error:
-        raise Unreadable("The PDF is damaged or of a kind that cannot be read.") from error
+        raise Unreadable("The PDF is damaged or of an unsupported kind.") from error
     except (OutOfTime, MemoryError):
         raise Unreadable(TOO_INTRICATE) from None
     texts = _texts(reader, count)
     if not any(texts):
         if count and all(text is None for text in texts):
             raise Unreadable(TOO_INTRICATE)
-        raise Unreadable("The PDF holds no text, perhaps only pictures of it.")
+        raise Unreadable("The PDF contains no text, perhaps only images of it.")
     pages = [
         f"--- page {number} of {count} ---\n{UNREADABLE if text is None else text}"
         for number, text in enumerate(texts, 1)

@@ -85,7 +85,7 @@ async def fetch(
         if not may_follow(url, target):
             return RedirectNotFollowed(target)
         url = target
-    raise WebError(f"{url.host} redirects more than {limits.redirects} times: given up.")
+    raise WebError(f"{url.host} redirected more than {limits.redirects} times.")
 
 
 @contextlib.asynccontextmanager
@@ -140,7 +140,7 @@ def _client(scheme: str, limits: FetchLimits) -> httpx2.AsyncClient:
 async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, deadline: float) -> Page:
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ENCODINGS:
-        raise WebError(f"{url.host} sent its answer encoded as {one_line(encoding, 40)}, which Crow cannot read.")
+        raise WebError(f"{url.host} sent its answer in the unsupported encoding {one_line(encoding, 40)}.")
     pieces: list[bytes] = []
     cut: Cut = ""
     try:
@@ -148,7 +148,7 @@ async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, dea
             cut = await _read(response, Unpacker(encoding), pieces, limits.body)
     except WrongEncoding:
         if not pieces:
-            raise WebError(f"{url.host} says that its answer is encoded as {encoding}, but it is not.") from None
+            raise WebError(f"{url.host} sent an answer that is not valid {encoding}.") from None
         cut = "damaged"
     except (TimeoutError, httpx2.TimeoutException):
         cut = "time"
@@ -184,16 +184,16 @@ async def _read(response: httpx2.Response, unpacker: "Unpacker", pieces: list[by
 def _failed(url: WebUrl, error: httpx2.HTTPError | httpx2.InvalidURL | None) -> WebError:
     match error:
         case httpx2.ConnectTimeout():
-            return WebError(f"{url.host} did not take the connection in time.", remedy=_later(url))
+            return WebError(f"{url.host} did not accept the connection in time.", remedy=_later(url))
         case httpx2.TimeoutException():
-            return WebError(f"{url.host} sent nothing for too long.", remedy="Try again later.")
+            return WebError(f"{url.host} stopped sending data.", remedy="Try again later.")
         case httpx2.ConnectError() if _is_about_tls(error):
             return WebError(f"The TLS connection to {url.host} failed: {one_line(str(error), 200)}.")
         case httpx2.ConnectError():
             remedy = with_proxy_hint("", url.scheme, url.host)
-            return WebError(f"{url.host} does not take connections on port {url.port}.", remedy=remedy)
+            return WebError(f"{url.host} does not accept connections on port {url.port}.", remedy=remedy)
         case _:
-            return WebError(f"{url.host} did not answer as a web server does: {one_line(str(error).rstrip('.'), 200)}.")
+            return WebError(f"{url.host} sent an invalid HTTP answer: {one_line(str(error).rstrip('.'), 200)}.")
 
 
 def _later(url: WebUrl) -> str:

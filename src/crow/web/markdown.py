@@ -127,7 +127,7 @@ def explain_empty_page(page: PageMetadata, text: str, url: str) -> tuple[str, st
     if len(text) >= NEARLY_EMPTY:
         return text, ""
     if (target := absolute_url(page.refresh, url)) and target != url:
-        return text, f"the page leads on to {target}: fetch that"
+        return text, f"the page redirects to {target}: fetch that"
     if frames := [frame for frame in (absolute_url(source, url) for source in page.frames) if frame]:
         return text, f"the page is made of frames: fetch {' or '.join(frames)}"
     if not page.has_scripts or (text and not (page.without_scripts and page.description)):
@@ -136,8 +136,8 @@ def explain_empty_page(page: PageMetadata, text: str, url: str) -> tuple[str, st
     if page.description:
         pieces.append(f"Its description says: {page.description}")
     if page.without_scripts:
-        pieces.append(f"It says to those without scripts: {page.without_scripts}")
-    return "\n\n".join(piece for piece in pieces if piece), "the page is built by scripts, which Crow does not run"
+        pieces.append(f"Without JavaScript it says: {page.without_scripts}")
+    return "\n\n".join(piece for piece in pieces if piece), "the page needs JavaScript, which Crow does not run"
 
 
 # --- links, written so that they lead there from anywhere

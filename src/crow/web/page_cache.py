@@ -73,7 +73,7 @@ async def _failed(page: "Page") -> Failed:
 
     said = f"{one_line(page.url.text, 200)} answered with status {page.status} {page.reason}".rstrip() + "."
     if page.retry_after:
-        said += f" Ask again after: {page.retry_after}."
+        said += f" Try again after: {page.retry_after}."
     try:
         content = await read_page(page)
     except WebError:

@@ -52,9 +52,9 @@ _HTML_BEGINNING = re.compile(
 )
 _CUTS = {
     "size": "the page was too long: only its beginning was read",
-    "time": "the server was too slow: only what came in time was read",
-    "broken": "the connection broke off: only what came before was read",
-    "damaged": "the page is packed and damaged: only what came before was read",
+    "time": "the server was too slow: only the part that arrived was read",
+    "broken": "the connection was lost: only the part that arrived before was read",
+    "damaged": "the page's compression is damaged: only the part before the damage was read",
 }
 
 
@@ -131,7 +131,7 @@ async def _pdf(page: Page, notes: tuple[str, ...]) -> PageContent:
 def _image(page: Page, kind: str) -> PageContent:
     size = len(page.body)
     if page.cut or size > LARGEST_IMAGE:
-        raise WebError(f"{page.url.text} is an image that is too large, or did not arrive whole.")
+        raise WebError(f"{page.url.text} is an image that is too large or incomplete.")
     image = Image(base64.b64encode(page.body).decode(), kind)
     return PageContent(page.url, "", _date(page), kind, f"{kind}, {size:,} bytes", image)
 
@@ -173,9 +173,8 @@ def _only_called_html(text: str) -> str:
 
 
 def _no_text(page: Page, kind: str) -> NoText:
-    return NoText(
-        f"{one_line(page.url.text, 200)} is no text ({one_line(kind, 60)}, {len(page.body):,} bytes): it is not shown."
-    )
+    what = f"{one_line(kind, 60)}, {len(page.body):,} bytes"
+    return NoText(f"{one_line(page.url.text, 200)} is not text ({what}), so it is not shown.")
 
 
 # --- the process that converts a page

@@ -9,7 +9,7 @@ import re
 
 from crow.web.conversion_process import Converted
 
-NOTE = "too intricate: given as plain text, without links and headings"
+NOTE = "too complex: shown as plain text, without links and headings"
 
 _MARKUP = re.compile(
     r"""

@@ -27,7 +27,7 @@ from crow.web.addresses import with_proxy_hint
 LONGEST_WAIT = 15.0
 """Seconds for one request."""
 LARGEST_ANSWER = 2 * 1024 * 1024
-SECTION = "the section [web] of config.toml"
+SECTION = "[web] of config.toml"
 LATEST = 100_000_000_000
 """Seconds since 1970: a larger number is one of milliseconds."""
 _TAG = re.compile(r"<[^<>]{0,200}>")
@@ -74,12 +74,10 @@ def choose(settings: WebSettings, environ: Mapping[str, str]) -> SearchService:
     api = APIS.get(wanted)
     if api is None:
         known = ", ".join([*APIS, "duckduckgo"])
-        raise ConfigError(
-            f"There is no search service “{settings.search}”.", remedy=f"Set search in {SECTION}: {known}."
-        )
+        raise ConfigError(f"Unknown search service “{settings.search}”.", remedy=f"Set search in {SECTION}: {known}.")
     address = (settings.url or api.address).rstrip("/")
     if not address.startswith(("http://", "https://")) or not host_of(address):
-        what = "cannot be read" if settings.url else "is missing"
+        what = "is invalid" if settings.url else "is missing"
         raise ConfigError(f"The address of {api.name} {what}.", remedy=f"Set url in {SECTION}, with http(s)://.")
     key, key_name = _key(settings, environ)
     if api.needs_key and not key:
@@ -120,7 +118,7 @@ class DuckDuckGo:
         try:
             return usable_results(msgspec.convert(raw, list[Any]), ResultFields(url="href", snippet="body"), most)
         except msgspec.ValidationError:
-            raise WebError("DuckDuckGo answered with something that is no list of results.", remedy=_REMEDY) from None
+            raise WebError("DuckDuckGo sent something other than a list of results.", remedy=_REMEDY) from None
 
 
 def _ask_library(query: str, most: int) -> Any:
@@ -132,7 +130,7 @@ def _ask_library(query: str, most: int) -> Any:
     except exceptions.DDGSException as error:
         if "No results found" in str(error):
             return []
-        raise WebError("DuckDuckGo cannot be asked, or takes no more requests for now.", remedy=_REMEDY) from error
+        raise WebError("DuckDuckGo cannot be reached, or accepts no more requests for now.", remedy=_REMEDY) from error
 
 
 # --- services with an API
@@ -279,7 +277,7 @@ class ApiService:
             raise _unusable(account, f"did not answer within {LONGEST_WAIT:g} s", remedy) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):  # a header cannot hold every key
             remedy = _or_the_proxy(account, f"Check url and the key in {SECTION}, and the network.")
-            raise _unusable(account, "cannot be asked", remedy) from None
+            raise _unusable(account, "cannot be reached", remedy) from None
 
 
 def _client(account: Account) -> httpx2.AsyncClient:
@@ -303,22 +301,22 @@ async def _read(response: httpx2.Response) -> bytes:
 def _refused(account: Account, status: int) -> WebError:
     match status:
         case 401 | 403 if account.key_name:
-            return _unusable(account, f"refused the key (status {status})", f"Check {account.key_name}.")
+            return _unusable(account, f"rejected the key (status {status})", f"Check {account.key_name}.")
         case 401 | 403:
             remedy = "SearXNG gives results to programs only if `json` is among search.formats in its settings.yml."
-            return _unusable(account, f"refused the request (status {status})", remedy)
+            return _unusable(account, f"rejected the request (status {status})", remedy)
         case 402 | 429 | 432 | 433:
-            remedy = "Wait a while, or look at the plan of your account."
-            return _unusable(account, f"takes no more requests for now (status {status})", remedy)
+            remedy = "Wait a while, or check the plan of your account."
+            return _unusable(account, f"accepts no more requests for now (status {status})", remedy)
         case _ if status >= 500:
-            return _unusable(account, f"has a problem of its own (status {status})", "Try again later.")
+            return _unusable(account, f"has an internal problem (status {status})", "Try again later.")
         case _:
-            return _unusable(account, f"did not take the request (status {status})", "Check url in [web].")
+            return _unusable(account, f"rejected the request (status {status})", "Check url in [web].")
 
 
 def _no_list(account: Account) -> WebError:
     remedy = f"Check url in {SECTION}: is it the address of {account.name}?"
-    return _unusable(account, "answered with something that is no list of results", remedy)
+    return _unusable(account, "sent something other than a list of results", remedy)
 
 
 def _or_the_proxy(account: Account, remedy: str) -> str:

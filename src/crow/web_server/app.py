@@ -132,7 +132,7 @@ class WebServer:
         given = self.new_link()
         if is_trusted or not given.link:
             return given
-        self._show(f"A link was asked for: {given.link}")
+        self._show(f"New one-time link, valid for 10 minutes: {given.link}")
         return msgspec.structs.replace(given, link="")
 
     async def _give_token(self, request: wire.Empty, is_trusted: bool) -> GivenToken:
@@ -141,18 +141,20 @@ class WebServer:
         secret, stored = await self._tokens.make("crow web --token")
         if is_trusted:
             return GivenToken(token=secret, id=stored.id, origin=self.origin)
-        self._show(f"A token was asked for: {secret}\nIt is good until crow web --forget {stored.id} ends it.")
+        self._show(f"New token: {secret}\nTo revoke it, run crow web --forget {stored.id}.")
         return GivenToken(origin=self.origin)
 
     def _check_shows(self) -> None:
         """RpcError if nothing can be shown to the person now: not where a command could read it, nor all the time."""
         now = time.monotonic()
         if now < self._shown_at + SHOWN_EVERY:
-            raise RpcError(ErrorCode.INVALID_REQUEST, "One was shown in the terminal of the `crow web` a moment ago.")
+            raise RpcError(
+                ErrorCode.INVALID_REQUEST, "One was just shown in the terminal of `crow web`. Wait a few seconds."
+            )
         if not self._show(""):
             said = (
-                f"Commands have run since, and the crow web that runs (process {os.getpid()}) has no terminal to show "
-                "a link in, which they could not read: end it, and start it again."
+                f"Commands have run since, and crow web (process {os.getpid()}) has no terminal in which they "
+                "cannot read a link. Restart it."
             )
             raise RpcError(ErrorCode.INVALID_REQUEST, said)
         self._shown_at = now
@@ -167,7 +169,7 @@ class WebServer:
         gone = self._tokens.forget(request.ids)
         for client, token in self._clients.items():
             if token in gone:
-                client.close(POLICY_VIOLATION, "this page was forgotten")
+                client.close(POLICY_VIOLATION, "access was revoked")
         with errors_as_answers():
             await self._tokens.store()
         return KnownTokens(tokens=list(gone))
@@ -195,8 +197,8 @@ class WebServer:
     def _no_room(self) -> Refusal | None:
         """Why no client is let in, whatever it shows."""
         if self._ending:
-            return Refusal(503, "This crow web ends.")
-        return Refusal(503, "There are too many clients.") if len(self._clients) >= MOST_CLIENTS else None
+            return Refusal(503, "crow web is shutting down.")
+        return Refusal(503, "Too many clients.") if len(self._clients) >= MOST_CLIENTS else None
 
     def _serve_file(self, scope: Scope) -> HttpAnswer:
         return self._files.answer(scope["path"])
@@ -220,8 +222,8 @@ class WebServer:
         if token is not None and self._tokens.knows(token):  # it may have been forgotten while it was stored
             return Admitted(token, secret, shown.secret if secret else "")
         if await self._mistakes.add():
-            return Refusal(401, "This link or token is not known: run `crow web` for a new link.")
-        return Refusal(429, "Too many wrong tokens were shown.")
+            return Refusal(401, "Unknown or expired link or token. Run `crow web` for a new link.")
+        return Refusal(429, "Too many wrong tokens. Try again later.")
 
     async def _talk(self, admitted: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
         told: list[wire.RelayFacts] = []
@@ -279,7 +281,7 @@ class WebServer:
         """Tells every client that this ends, and waits until they have left."""
         self._ending = True
         for client in self._clients:
-            client.close(GOING_AWAY, "crow web ends")
+            client.close(GOING_AWAY, "crow web is shutting down")
         if self._talks:
             await asyncio.wait(self._talks)
 

@@ -27,8 +27,8 @@ TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 """What is served besides the index."""
-MISSING = "The page is missing from this Crow: its files have not been built."
-REMEDY = "In a checkout run `make page`; else install Crow again from a release."
+MISSING = "The page is missing: its files have not been built."
+REMEDY = "In a checkout, run `make page`; otherwise reinstall Crow."
 
 
 class BuiltFile(NamedTuple):
@@ -58,7 +58,7 @@ class BuiltFiles:
             return self._answer_index()
         file = self._others.get(path)
         if file is None:
-            return refusal(404, "There is no such file.")
+            return refusal(404, "File not found.")
         return content(file.type, file.content)
 
     def _answer_index(self) -> HttpAnswer:
@@ -86,7 +86,7 @@ def find_built_files() -> BuiltFiles:
     except FileNotFoundError:
         return BuiltFiles({})
     except OSError as error:
-        raise CrowError(f"The page's files cannot be read: {error.strerror}.", remedy="Install Crow again.") from error
+        raise CrowError(f"The page's files cannot be read: {error.strerror}.", remedy="Reinstall Crow.") from error
 
 
 def built_folder() -> Traversable:

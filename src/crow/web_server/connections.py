@@ -107,7 +107,7 @@ class _Handshake(ServerProtocol):
     """Answers what is no handshake as every other request is answered, and repeats nothing of it."""
 
     def reject(self, status: int, text: str) -> Response:
-        response = super().reject(status, "This is no handshake of a WebSocket.\n")
+        response = super().reject(status, "This is not a WebSocket handshake.\n")
         for name, value in security_headers():
             response.headers[name.decode()] = value.decode()
         return response
@@ -124,7 +124,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             # All else was seen to be right before.
-            self.transport.write(_serialized(refusal(431, "A line of the request is too long, or there are too many.")))
+            self.transport.write(_serialized(refusal(431, "A request line is too long, or there are too many.")))
             self.transport.close()
 
     def handle_connect(self, event: Any) -> None:
@@ -210,7 +210,7 @@ class WebSocketClient:
     async def _send_lines(self, connection: Connection, lines: LineStream) -> None:
         async for line in lines:
             if line is not None and not await self._deliver(line, connection):
-                self.close(POLICY_VIOLATION, "what was sent was not read")
+                self.close(POLICY_VIOLATION, "messages were not read in time")
                 return
 
     async def _deliver(self, line: bytes, connection: Connection) -> bool:

@@ -27,7 +27,7 @@ class Refusal(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """What a client shows: the link that a person opened, good once, or a token."""
+    """What a client shows: the one-time link that a person opened, or a token."""
 
     kind: str
     """`LINK` or `TOKEN`."""
@@ -50,7 +50,7 @@ class Gate:
         if scope["type"] == "websocket":
             return self._check_web_socket(scope, values)
         if scope["method"] not in ("GET", "HEAD"):
-            return Refusal(405, "Only GET and HEAD are served here.")
+            return Refusal(405, "Only GET and HEAD are supported.")
         if scope["path"] == ENDPOINT:
             return Refusal(426, f"{ENDPOINT} is a WebSocket.")
         return None
@@ -61,9 +61,9 @@ class Gate:
     def _check_address(self, values: Callable[[bytes], list[bytes]]) -> Refusal | None:
         hosts = values(b"host")
         if len(hosts) != 1:
-            return Refusal(400, "Exactly one Host is needed.")
+            return Refusal(400, "Exactly one Host header is required.")
         if hosts[0] not in self._hosts:
-            return Refusal(421, "This is another address than the one that crow web printed.")
+            return Refusal(421, "Use the address that crow web printed.")
         if any(site not in (b"none", b"same-origin") for site in values(b"sec-fetch-site")):
             return Refusal(403, "Other pages may not use this one.")
         return None
@@ -73,13 +73,13 @@ class Gate:
             return Refusal(404, f"The WebSocket is at {ENDPOINT}.")
         origins, shown = values(b"origin"), _page_credentials(scope["subprotocols"])
         if len(origins) > 1:
-            return Refusal(400, "At most one Origin is possible.")
+            return Refusal(400, "At most one Origin header is allowed.")
         if origins:
             if origins[0] not in self._origins:
                 return Refusal(403, "Other pages may not connect.")
-            return shown[0] if len(shown) == 1 else Refusal(401, "Exactly one link or token is needed.")
+            return shown[0] if len(shown) == 1 else Refusal(401, "Exactly one link or token is required.")
         if shown:
-            return Refusal(403, "Only the page may show its credential so; other clients use Authorization.")
+            return Refusal(403, "Only the page may send its credential this way; other clients use Authorization.")
         return _bearer(values(b"authorization"))
 
 
@@ -103,7 +103,7 @@ def _bearer(shown: list[bytes]) -> Refusal | Credential:
         scheme, _, token = shown[0].partition(b" ")
         if scheme.lower() == b"bearer" and token:
             return Credential(TOKEN, token.strip().decode("latin-1"))
-    return Refusal(401, "The header `Authorization: Bearer TOKEN` is needed; `crow web --token` makes a token.")
+    return Refusal(401, "The header `Authorization: Bearer TOKEN` is required. Run `crow web --token` for a token.")
 
 
 # --- answers, and the headers that go with every one of them

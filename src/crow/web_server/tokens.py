@@ -1,4 +1,4 @@
-"""Links that are good once, and the tokens that pages and clients of `crow web` have: made, verified, stored as hashes,
+"""One-time links, and the tokens that pages and clients of `crow web` have: made, verified, stored as hashes,
 forgotten; and wrong ones, counted.
 """
 
@@ -237,7 +237,7 @@ class Mistakes:
 
 class GivenLink(Wire, frozen=True, omit_defaults=False):
     link: str
-    """The address that a person opens; good once. Empty if there is no page, or if it was shown elsewhere."""
+    """The one-time link that a person opens. Empty if there is no page, or if it was shown elsewhere."""
     origin: str
     has_page: bool
     is_behind: bool

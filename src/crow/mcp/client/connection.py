@@ -65,8 +65,8 @@ class State(enum.StrEnum):
 
     STARTING = "starting"
     READY = "ready"
-    WAITING_FOR_LOGIN = "waiting for your login"
-    STARTING_AGAIN = "waiting to be started again"
+    WAITING_FOR_LOGIN = "waiting for you to log in"
+    STARTING_AGAIN = "waiting to restart"
     TIMED_OUT = "timed out"
     FAILED = "failed"
 
@@ -77,7 +77,7 @@ AT_REST = (State.FAILED, State.TIMED_OUT, State.STARTING_AGAIN)
 
 _NOT_YET = {
     State.STARTING: "it is still starting",
-    State.WAITING_FOR_LOGIN: "it waits for you to log in, on the page that your editor was asked to show",
+    State.WAITING_FOR_LOGIN: "it is waiting for you to log in on the page that your editor was asked to open",
 }
 
 
@@ -197,7 +197,7 @@ class ServerConnection:
         self._let_prompts_wait()
         self._wake.set()
         if self.state is State.READY:
-            self._end(ServerFailed("it is started again"))
+            self._end(ServerFailed("it is restarting"))
         elif self.state not in AT_REST and self._task is not None:
             self._task.cancel()
             self._task = asyncio.get_running_loop().create_task(self._run_after(self._task))
@@ -290,7 +290,9 @@ class ServerConnection:
             return failure
         if is_lost(first) or (isinstance(first, MCPError) and self._lost.is_set()):
             self._end(as_failure(error))
-            return ServerFailed(f"it was lost during the call: {(self._failure or as_failure(error)).for_model}")
+            return ServerFailed(
+                f"the connection was lost during the call: {(self._failure or as_failure(error)).for_model}"
+            )
         return as_failure(error)
 
     # --- its life
@@ -387,7 +389,7 @@ class ServerConnection:
         try:
             await log_in_through(asker, self.server, self.known_as, self._context.home)
         except ServerFailed as failed:
-            self._notices.warn(f"The login did not work: {failed.message}.")
+            self._notices.warn(f"Login failed: {failed.message}.")
             return False
         self._change(State.STARTING)
         return True

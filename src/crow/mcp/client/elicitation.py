@@ -248,7 +248,7 @@ class ServerRequestHandler:
         if url not in self._told and len(self._told) < MOST_TOLD:
             self._told.add(url)
             said = f" It said: {one_line(message, 500)}" if message else ""
-            self._warn(f"It wants you to open {url}. Your editor cannot show addresses, so it was told no.{said}")
+            self._warn(f"It asks you to open {url}. Your editor cannot open links, so the request was declined.{said}")
 
     def _said(self, message: str, labels: str = "") -> str:
         message = message[: LONGEST_MESSAGE + 1]
@@ -287,7 +287,7 @@ class UrlElicitations:
             raise ServerFailed(wanted.message)
         for address in wanted.addresses:
             if not await self._visit(address, asked_in):
-                raise ServerFailed(f"it wants {address.url} to be opened first, which was declined")
+                raise ServerFailed(f"it needs you to open {address.url} first, which was declined")
 
     async def _visit(self, address: RequiredUrl, asked_in: AskingCall) -> bool:
         completed = self._open.setdefault(address.id, asyncio.Event())
@@ -301,7 +301,7 @@ class UrlElicitations:
 
     async def _is_done(self, address: RequiredUrl, asked_in: AskingCall, completed: asyncio.Event) -> bool:
         """Whether the visit to an address is over, by the word of the server or of the person, whoever is first."""
-        text = question_of(self._server, f"Are you done at {address.url}?")
+        text = question_of(self._server, f"Have you finished at {address.url}?")
         form = Form(asked_in.call_id, text, _IS_DONE, asked_in.title, asked_in.kind)
         told, asked = asyncio.ensure_future(completed.wait()), asyncio.ensure_future(self._asker.fill_in(form))
         try:

@@ -275,7 +275,7 @@ class ToolList:
         if names := self._not_told("left out", left_out):
             sentences.append(f"Unusable tools are left out: {_some([f'{name} ({left_out[name]})' for name in names])}.")
         if names := self._not_told("again", again):
-            sentences.append(f"Tools are listed more than once, and the first counts: {_some(names)}.")
+            sentences.append(f"Tools listed more than once, of which only the first is used: {_some(names)}.")
         if names := self._not_told("hidden", hiding):
             characters = list(dict.fromkeys(character for name in names for character in hiding[name].hidden))
             remark = remark_on(characters)

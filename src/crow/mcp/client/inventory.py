@@ -78,7 +78,7 @@ class Inventory:
         self.left_out[tool] = fault
 
     def is_read_slowly(self) -> None:
-        text = "It sends so much beside its answers that it is read slowly, and may be slow to answer."
+        text = "It sends so many messages that Crow reads them slowly; its answers may be delayed."
         self._warn_once("flood", text)
 
     def has_changed(self) -> None:
@@ -122,8 +122,8 @@ class Inventory:
         """A server that announces changes all the time is looked at less and less often."""
         pause = self._pauses.next(asyncio.get_running_loop().time())
         if pause > RESTLESS:
-            text = "It says over and over that its lists changed, so it is asked for them less and less often"
-            self._warn_once("restless", f"{text}, in the end every {LONGEST_PAUSE:g} s.")
+            text = "It keeps announcing changes to its lists, so Crow asks for them less and less often"
+            self._warn_once("restless", f"{text}, finally every {LONGEST_PAUSE:g} s.")
         await asyncio.wait([lost], timeout=pause)
 
     async def _listen(self, client: Client) -> None:
@@ -145,7 +145,7 @@ class Inventory:
     async def _list_tools(self, client: Client) -> list[Tool]:
         tools, more = await all_pages(client.list_tools, lambda page: page.tools, MOST_LISTED)
         if more:
-            self._warn_once("tools", f"It lists more tools than can be used: the first {len(tools):,} count.")
+            self._warn_once("tools", f"It lists too many tools: only the first {len(tools):,} are used.")
         return tools
 
     async def _list_prompts(self, client: Client) -> list[Prompt]:

@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 LOGIN_TIMEOUT = 300.0
 """Seconds that the person has in the browser."""
 PAGE = "Crow is logged in. You can close this page."
-PAGE_REFUSED = "Crow is not logged in: the page that sent you here said no."
-PAGE_STRANGE = "This page does not belong to the login that Crow is waiting for. Nothing was changed."
+PAGE_REFUSED = "The login was rejected, so Crow is not logged in. You can close this page."
+PAGE_STRANGE = "This is not the login that Crow is waiting for. Nothing was changed."
 LONG_AGO = 1.0
 """The expiry that is noted for a token that the server no longer accepts: long past."""
 _LONGEST_REQUEST = 16 * 1024
@@ -127,7 +127,7 @@ class TokenStorage:
         try:
             write_file(self._path, msgspec.json.encode(kept))
         except ConfigError as error:
-            raise ServerFailed(f"its login cannot be kept: {error.message}") from None
+            raise ServerFailed(f"the login cannot be saved: {error.message}") from None
 
 
 class PendingTokenStorage(TokenStorage):
@@ -234,7 +234,7 @@ async def log_in(
                 async with timeout(patience):
                     return await login.answer
             except TimeoutError:
-                raise ServerFailed("nobody logged in on the page", lasting=True) from None
+                raise ServerFailed("nobody logged in in time", lasting=True) from None
 
         auth = _provider(settings.url, tokens, port, show_page, wait)
         guard = MessageGuard(asyncio.get_running_loop().time, lambda name, fault: None)
@@ -295,13 +295,13 @@ class _AwaitedLogin:
         method, target, _ = line.split(" ")
         address = urlsplit(target)
         if method != "GET" or address.path != "/callback" or self.answer.done():
-            return "404 Not Found", "Nothing is here."
+            return "404 Not Found", "Not found."
         values = {name: found[0] for name, found in parse_qs(address.query).items()}
         state = values.get("state", "")
         if not self.state or not hmac.compare_digest(state.encode(), self.state.encode()):
             return "400 Bad Request", PAGE_STRANGE
         if "code" not in values:
-            self.answer.set_exception(ServerFailed("the login was refused", lasting=True))
+            self.answer.set_exception(ServerFailed("the login was rejected", lasting=True))
             return "200 OK", PAGE_REFUSED
         self.answer.set_result(AuthorizationCodeResult(code=values["code"], state=state, iss=values.get("iss")))
         return "200 OK", PAGE

@@ -66,7 +66,7 @@ class Resources(Tool):
         chosen = [one for one in self._connections() if not arguments.server or one.name == arguments.server]
         names = ", ".join(f"`{one.name}`" for one in self._connections())
         if not chosen:
-            raise BadArguments(f"No such server has resources. These have: {names}.")
+            raise BadArguments(f"No such server has resources. Available: {names}.")
         if not arguments.uri:
             return ListAction(chosen, call.id, unknown)
         if len(chosen) > 1:
@@ -92,7 +92,7 @@ class ListAction(Action):
             try:
                 lines += await connection.ask(_listed, AskingCall(self._call_id, self.title, ToolKind.READ))
             except ServerFailed as failed:
-                lines.append(f"- not to be had: {failed.for_model}")
+                lines.append(f"- unavailable: {failed.for_model}")
         text = without_middle("\n".join([*lines, *ignored_arguments(self._unknown)]), LONGEST_TEXT)
         return ToolResult(ok=True, text=text, message="Listed", display=(TextBlock(text),))
 
@@ -234,7 +234,7 @@ def _as_sent(given: GetPromptResult) -> tuple[Sent, ...]:
             room -= len(text[:room])
         sent += [SentMedia("image", image.data, image.mime_type) for image in images]
     if left_out:
-        sent.append(SentText(f"(The rest of this prompt, {left_out:,} characters, is left out.)"))
+        sent.append(SentText(f"(The prompt is cut here: {left_out:,} more characters.)"))
     if not sent:
         raise CrowError("The server's prompt is empty.")
     return tuple(sent)

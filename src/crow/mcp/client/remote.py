@@ -49,7 +49,7 @@ UNAUTHORISED = 401
 
 def checked_url(url: str) -> str:
     if not url.startswith(("http://", "https://")):
-        raise ServerFailed("its address does not begin with http:// or https://", lasting=True)
+        raise ServerFailed("its address must begin with http:// or https://", lasting=True)
     try:
         has_host = bool(httpx2.URL(url).host)
         urlsplit(url)
@@ -64,9 +64,9 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """A value may be a key: it is not shown."""
     for name, value in headers.items():
         if not is_header_name(name):
-            raise ServerFailed(f"`{one_line(name, 100)}` cannot be the name of a header", lasting=True)
+            raise ServerFailed(f"`{one_line(name, 100)}` is not a valid header name", lasting=True)
         if not is_header_value(value):
-            raise ServerFailed(f"the value of its header `{name}` has characters that cannot be sent", lasting=True)
+            raise ServerFailed(f"the value of its header `{name}` contains invalid characters", lasting=True)
     return dict(headers)
 
 
@@ -223,7 +223,7 @@ class Remote:
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=failed.id, error=error))
 
     async def _pass_on(self, messages: Any, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        failure = ServerFailed("it ended the connection")
+        failure = ServerFailed("it closed the connection")
         try:
             async for message in messages:
                 await self._guard.pace.rest()

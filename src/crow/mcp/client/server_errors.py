@@ -53,14 +53,14 @@ class LoginNeeded(ServerFailed):
     """`server` is what `crow mcp login` calls it."""
 
     def __init__(self, server: str = "", *, is_address: bool = False) -> None:
-        cause = "it wants you to log in first"
+        cause = "it requires a login"
         message = f"{cause}: run `crow mcp login {server}`" if server else cause
-        super().__init__(message, lasting=True, for_model=f"{cause}: `/mcp` says how" if is_address else message)
+        super().__init__(message, lasting=True, for_model=f"{cause}: see `/mcp`" if is_address else message)
 
 
 class KeyRefused(ServerFailed):
     def __init__(self, place: str) -> None:
-        super().__init__(f"it refused the key in its {place}", lasting=True)
+        super().__init__(f"it rejected the key in its {place}", lasting=True)
 
 
 class NotCalled(ServerFailed):
@@ -71,7 +71,7 @@ class SessionExpired(ServerFailed):
     """The server does not know our session any more, and has not looked at what was asked in it."""
 
     def __init__(self) -> None:
-        super().__init__("it has forgotten this session")
+        super().__init__("it no longer knows this session")
 
 
 class RequiredUrl(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class UrlElicitationRequired(ServerFailed):
 
     def __init__(self, addresses: tuple[RequiredUrl, ...]) -> None:
         named = ", ".join(one_line(address.url, 500) for address in addresses)
-        super().__init__(f"it wants you to open {named} first" if named else "it wants you to open an address first")
+        super().__init__(f"it asks you to open {named} first" if named else "it asks you to open an address first")
         self.addresses = addresses
 
 
@@ -93,7 +93,7 @@ class TimedOut(ServerFailed):
     """The server took longer to start than it may."""
 
     def __init__(self, seconds: float, remark: str) -> None:
-        super().__init__(f"it has not answered within {seconds:g} s.{remark}", lasting=True)
+        super().__init__(f"it did not answer within {seconds:g} s.{remark}", lasting=True)
 
 
 def first_of(error: BaseException) -> BaseException:
@@ -152,10 +152,10 @@ def fault_of(response: httpx2.Response) -> ServerFailed | None:
         except (ValueError, httpx2.InvalidURL):
             return ServerFailed("it redirects to a malformed address: check the url", lasting=True)
         if (target.scheme, target.host, target.port) == (response.url.scheme, response.url.host, response.url.port):
-            told = f"it redirects again and again, to {where} in the end: check the url"
-            return ServerFailed(told, lasting=True, for_model="it redirects again and again")
-        told = f"it redirects to {where}, which is not followed: check the url"
-        return ServerFailed(told, lasting=True, for_model="it redirects to another address, which is not followed")
+            told = f"it keeps redirecting, finally to {where}: check the url"
+            return ServerFailed(told, lasting=True, for_model="it keeps redirecting")
+        told = f"it redirects to {where}, which Crow does not follow: check the url"
+        return ServerFailed(told, lasting=True, for_model="it redirects to another address, which Crow does not follow")
     if response.status_code == NOT_FOUND and SESSION in response.request.headers:
         return SessionExpired()
     if response.status_code in (FORBIDDEN, NOT_FOUND):
@@ -199,24 +199,26 @@ class ServerNotices:
     def has_failed(self, failure: ServerFailed, *, was_ready: bool, given_up: bool) -> None:
         verb = "has stopped" if was_ready else "cannot be used"
         if isinstance(failure, TimedOut):
-            next_step = f" {self._by_hand}" if self._server.settings.url else f" It was ended. {self._by_hand}"
+            next_step = f" {self._by_hand}" if self._server.settings.url else f" It was stopped. {self._by_hand}"
         else:
-            next_step = "" if given_up else " It is started again."
+            next_step = "" if given_up else " Restarting it."
         text = f"The MCP server {self._shown} {verb}: {failure.message.rstrip('.')}.{next_step}"
         self._say("warning", text, was_ready)
 
     def is_given_up(self, failure: ServerFailed, *, was_ready: bool) -> None:
         why = failure.message.rstrip(".")
-        self._say("warning", f"The MCP server {self._shown}: It is given up for now: {why}. {self._by_hand}", was_ready)
+        self._say(
+            "warning",
+            f"The MCP server {self._shown} failed again and is not restarted: {why}. {self._by_hand}",
+            was_ready,
+        )
 
     def is_late(self, seconds: float, remark: str) -> None:
-        text = (
-            f"is not ready after {seconds:g} s. The work goes on without it; its tools join when it is ready.{remark}"
-        )
+        text = f"is not ready after {seconds:g} s. Continuing without it; its tools are added when it is ready.{remark}"
         self._tell(Notice("warning", f"The MCP server {self._shown} {text}"))
 
     def waits_for_login(self) -> None:
-        text = f"The MCP server {self._shown} is not ready: it waits for you to log in. Its tools come when you have."
+        text = f"The MCP server {self._shown} is waiting for you to log in. Its tools are added after that."
         self._tell(Notice("warning", text))
 
     def _say(self, severity: Literal["info", "warning"], text: str, was_ready: bool) -> None:
@@ -233,7 +235,7 @@ class ServerNotices:
 
     @property
     def _by_hand(self) -> str:
-        return f"`/mcp restart {self._server.shown_name}` tries again."
+        return f"Run `/mcp restart {self._server.shown_name}` to try again."
 
 
 def gave_no(what: str, server: ConfiguredServer, failed: ServerFailed) -> str:

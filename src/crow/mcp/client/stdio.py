@@ -227,7 +227,7 @@ def environment_for(settings: McpServerSettings, environ: Mapping[str, str]) -> 
 def find_program(command: str, path: str, folder: str) -> str:
     """The absolute path of a command. A relative one with a slash in it is meant from the session's folder."""
     if "\0" in command:
-        raise ServerFailed("its command has a null character in it", lasting=True)
+        raise ServerFailed("its command contains a null character", lasting=True)
     spelled = os.path.expanduser(command)
     places = [folder] if "/" in spelled else [place for place in path.split(os.pathsep) if os.path.isabs(place)]
     for place in places:
@@ -235,9 +235,9 @@ def find_program(command: str, path: str, folder: str) -> str:
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return candidate
     if "/" in spelled and os.path.exists(os.path.join(folder, spelled)):
-        remedy = "It must be a file that you may execute: chmod +x."
+        remedy = "Make it executable: chmod +x."
         raise ServerFailed(f"`{one_line(command)}` cannot be run", remedy=remedy, lasting=True)
-    raise ServerFailed(f"there is no command `{one_line(command)}`", remedy=_how_to_find(spelled, places), lasting=True)
+    raise ServerFailed(f"command `{one_line(command)}` not found", remedy=_how_to_find(spelled, places), lasting=True)
 
 
 def _how_to_find(command: str, places: Sequence[str]) -> str:
@@ -245,10 +245,10 @@ def _how_to_find(command: str, places: Sequence[str]) -> str:
     first, *arguments = command.split() or [""]
     if arguments and any(os.access(os.path.join(place, first), os.X_OK) for place in places):
         written = ", ".join(f'"{argument}"' for argument in arguments)
-        return one_line(f'Its arguments are given apart from it: command = "{first}", args = [{written}].', 500)
+        return one_line(f'Put its arguments in `args`: command = "{first}", args = [{written}].', 500)
     if "/" in command:
-        return f"It was looked for as {one_line(os.path.join(places[0], command), 500)}."
-    return f"It was looked for in PATH, which is here: {one_line(os.pathsep.join(places), 1000) or 'empty'}."
+        return f"Looked for {one_line(os.path.join(places[0], command), 500)}."
+    return f"Looked in PATH: {one_line(os.pathsep.join(places), 1000) or 'empty'}."
 
 
 async def start_program(
@@ -262,11 +262,11 @@ async def start_program(
             lambda: (find_program(settings.command, search, folder), os.path.realpath(folder))
         )
     except FileSystemSilent as silent:
-        raise ServerFailed(f"`{one_line(settings.command)}` is looked for on a disk that does not answer") from silent
+        raise ServerFailed(f"`{one_line(settings.command)}` is on a disk that does not respond") from silent
     words: Sequence[str] = (program, *settings.args)
     variables = [f"{name}={value}" for name, value in environment.items()]
     if any("\0" in text for text in (*words, *variables)):
-        raise ServerFailed("its arguments or variables have a null character in them", lasting=True)
+        raise ServerFailed("its arguments or variables contain a null character", lasting=True)
     request = Request(
         os.fsencode(real_folder),
         [os.fsencode(word) for word in words],
@@ -291,7 +291,7 @@ async def start_program(
 def _could_not_start(error: OSError, command: str) -> ServerFailed:
     if error.errno == errno.EAGAIN:
         return ServerFailed(f"`{one_line(command)}` could not be started: {NO_MORE}", remedy=MAKE_ROOM)
-    reason = "it is no program" if error.errno == errno.ENOEXEC else os.strerror(error.errno or 0).lower()
+    reason = "it is not a program" if error.errno == errno.ENOEXEC else os.strerror(error.errno or 0).lower()
     return ServerFailed(f"`{one_line(command)}` could not be started: {reason}", lasting=True)
 
 

@@ -131,7 +131,7 @@ class McpAction(Action):
 
     def _check(self) -> None:
         if not self._tool.is_current:
-            raise ServerFailed(f"it changed its tool `{self._tool.spec.name}` in the meantime, and nothing was called")
+            raise ServerFailed(f"it has changed its tool `{self._tool.spec.name}` since, so nothing was called")
 
 
 class _Progress:
@@ -173,7 +173,7 @@ def _question(tool: McpTool, arguments: dict[str, Any]) -> str:
     lines = [f"server: {tool.connection.name} (from {tool.connection.server.origin})", f"tool: {tool.definition.name}"]
     hints = tool.definition.annotations
     if hints is not None and hints.destructive_hint and not hints.read_only_hint:
-        lines.append("the server says: it may destroy things")
+        lines.append("the server says: this may be destructive")
     lines += ["arguments:", *written.split("\n")]
     remark = warning(tool.connection.name, tool.definition.name, written)
     return every_line("\n".join(lines)) + (f"\n{remark}" if remark else "")

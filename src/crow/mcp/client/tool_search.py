@@ -97,7 +97,7 @@ class FindToolsAction(Action):
         listed = {tool.spec.name for tool in self._tools.listed()}
         lines = [f"{tool.spec.name}: {one_line(tool.spec.description, 200)}" for tool in found]
         unlisted = [tool for tool in found if tool.spec.name not in listed]
-        told = [*lines, *_arguments_of(unlisted, self._tools.room)] if found else ["Nothing fits. Try other words."]
+        told = [*lines, *_arguments_of(unlisted, self._tools.room)] if found else ["No match. Try other words."]
         message = f"{len(found)} found" if found else "Nothing found"
         shown = (TextBlock("\n".join([*lines, *_for_the_person(unlisted)])),) if lines else ()
         text = "\n".join([*told, *ignored_arguments(self._unknown)])

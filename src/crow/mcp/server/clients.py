@@ -46,7 +46,7 @@ ROOTS = "roots"
 LONGEST_LOGGED = 200
 """Characters of a root that cannot be used."""
 REMEDY = "Start the server with `crow mcp --root FOLDER`."
-NO_FOLDERS = "The host was asked for its folders and answered something else."
+NO_FOLDERS = "The host sent an invalid list of folders."
 
 Context = ServerRequestContext[Any, Any]
 
@@ -78,7 +78,7 @@ class ServedWorkspace(LocalWorkspace):
         if self.contains(resolved.real) or (self._outputs and is_inside(resolved.real, self._outputs)):
             return resolved
         folders = ", ".join(shown(root) for root in self.roots)
-        raise WorkspaceError(f"{shown(path)} lies outside the folders that may be used: {folders}.")
+        raise WorkspaceError(f"{shown(path)} is outside the allowed folders: {folders}.")
 
     async def write_document(
         self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
@@ -273,7 +273,7 @@ async def ask_for_roots(ctx: Context) -> tuple[str, ...]:
             raise WorkspaceError(
                 f"The host did not name its folders within {ROOTS_TIMEOUT:g} s.", remedy=REMEDY
             ) from None
-        raise WorkspaceError("The host was asked for its folders and refused.", remedy=REMEDY) from None
+        raise WorkspaceError("The host refused to name its folders.", remedy=REMEDY) from None
     except ValueError as error:
         logger.warning("roots/list was answered with something else: %s", error)
         raise WorkspaceError(NO_FOLDERS, remedy=REMEDY) from None
@@ -284,7 +284,7 @@ def folders_of(named: NamedRoots) -> tuple[str, ...]:
     """The host's roots as paths; what lies elsewhere than on this machine is none of ours, nor what is no address."""
     paths = [path for root in named.roots if (path := _folder(root))]
     if not paths:
-        raise WorkspaceError("The host names no folder that may be used.", remedy=REMEDY)
+        raise WorkspaceError("The host names no usable folder.", remedy=REMEDY)
     return tuple(dict.fromkeys(paths))
 
 
@@ -293,7 +293,7 @@ def existing_folders(folders: Sequence[str]) -> tuple[str, ...]:
     found = tuple(folder for folder in folders if os.path.isdir(folder))
     if not found:
         named = ", ".join(shown(folder) for folder in folders)
-        raise WorkspaceError(f"There is nothing to work in. Not there, or no folder: {named}.", remedy=REMEDY)
+        raise WorkspaceError(f"No folder to work in. Missing, or not a folder: {named}.", remedy=REMEDY)
     return found
 
 
@@ -304,7 +304,7 @@ def start_folder(folder: str) -> tuple[str, ...]:
     """
     if not folder:
         raise WorkspaceError(
-            "The host names no folder, and the one that the server was started in is not there.", remedy=REMEDY
+            "The host names no folder, and the folder the server was started in no longer exists.", remedy=REMEDY
         )
     if folder == "/":
         raise WorkspaceError("The host names no folder, and the server was started in /.", remedy=REMEDY)

@@ -52,7 +52,7 @@ _VERBS: dict[str, str] = {
     "create": "Write",
     "str_replace": "Edit",
     "insert": "Insert into",
-    "undo_edit": "Take back the last edit of",
+    "undo_edit": "Undo the last edit of",
 }
 
 HIGHEST_LINE = 2**31
@@ -201,7 +201,7 @@ def _lines(view_range: list[int] | None) -> dict[str, int]:
         return {}
     first, last = view_range
     if not 1 <= first <= HIGHEST_LINE or (last != -1 and not first <= last <= HIGHEST_LINE):
-        raise BadArguments(f"`view_range` [{first}, {last}] is no range of lines: they are counted from 1.")
+        raise BadArguments(f"`view_range` [{first}, {last}] is not a valid range: lines are counted from 1.")
     return {"offset": first} if last == -1 else {"offset": first, "limit": last - first + 1}
 
 
@@ -321,19 +321,19 @@ class UndoAction(Action):
         self._target = target
         self._path = target.real
         self._name = relative_to(shown(self._path), workspace.roots[0])
-        self.title = f"Take back the last edit of {self._name}"
+        self.title = f"Undo the last edit of {self._name}"
         self.deed = Deed("edit", ToolKind.EDIT, writes=target.judged)
         self.locations = (Location(self._path),)
 
     async def perform(self, journal: Journal) -> ToolResult:
         edit = self._edits.last(self._path)
         if edit is None:
-            raise WorkspaceError(f"There is no edit of {shown(self._path)} to take back.")
+            raise WorkspaceError(f"There is no edit of {shown(self._path)} to undo.")
         now = await self._workspace.read_document(self._target)
         if now is None:
-            raise WorkspaceError(f"{shown(self._path)} is not there any more. Nothing was taken back.")
+            raise WorkspaceError(f"{shown(self._path)} no longer exists. Nothing was undone.")
         if not await edit.left(now):
-            raise WorkspaceError(f"{shown(self._path)} was changed by somebody else since. Nothing was taken back.")
+            raise WorkspaceError(f"{shown(self._path)} has been changed by someone else since. Nothing was undone.")
         text, message, display = await self._take_back(edit, now)
         self._edits.forget(edit)
         return ToolResult(ok=True, text=text, message=message, display=display)
@@ -349,7 +349,7 @@ class UndoAction(Action):
         await self._workspace.write_document(self._target, before.text, now, like=before)
         self._seen.note_changed(self._path, now.text, before.text)
         change = await show_change(self._path, now.text, before.text)
-        text = f"Took back the last edit of {self._name} ({change.message}). It is what it was before."
+        text = f"Undid the last edit of {self._name} ({change.message}). The file is what it was before."
         return text, change.message, change.display
 
 

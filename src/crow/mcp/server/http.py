@@ -40,7 +40,9 @@ def listen(port: int) -> socket.socket:
         return socket.create_server((ADDRESS, port))
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()  # the error's own words name the address once more
-        raise CrowError(f"Port {port} cannot be used: {reason}.", remedy="Choose another, or none.") from None
+        raise CrowError(
+            f"Port {port} cannot be used: {reason}.", remedy="Choose another port, or leave it out."
+        ) from None
 
 
 def address_of(listener: socket.socket) -> str:
@@ -88,7 +90,7 @@ def with_token(app: App, token: str) -> App:
             return
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"www-authenticate", b"Bearer")]
         await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": b"The header `Authorization: Bearer TOKEN` is needed.\n"})
+        await send({"type": "http.response.body", "body": b"The header `Authorization: Bearer TOKEN` is required.\n"})
 
     return gate
 

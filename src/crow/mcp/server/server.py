@@ -97,7 +97,7 @@ class CrowServer:
         client = self._client(ctx)
         if params.name not in client.tools:
             known = ", ".join(client.tools)
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}. There are: {known}.")
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool {params.name[:100]!r}. Available: {known}.")
         try:
             folders = await self._folders(ctx, params, client)
         except WorkspaceError as error:
@@ -105,7 +105,7 @@ class CrowServer:
         if folders is None:
             return roots_question()
         if self._closing:
-            raise MCPError(types.CONNECTION_CLOSED, "The server is ending.")
+            raise MCPError(types.CONNECTION_CLOSED, "The server is shutting down.")
         return call_result(await self._to_its_end(self._run(ctx, params, client, folders)))
 
     async def _roots_changed(self, ctx: Context, params: types.NotificationParams | None) -> None:

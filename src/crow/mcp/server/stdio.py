@@ -154,7 +154,7 @@ def refusal(line: str | None) -> str:
     try:
         raw = json.loads(line)  # which also reads halves of characters: the id may still be found
     except (ValueError, RecursionError):
-        return _error(None, PARSE_ERROR, "This line is no JSON.")
+        return _error(None, PARSE_ERROR, "This line is not JSON.")
     match raw:
         case {"result": _} | {"error": _} if "method" not in raw:
             return ""  # an answer to us: its id is one of ours
@@ -163,17 +163,17 @@ def refusal(line: str | None) -> str:
         case dict():
             return _request_error(cast("dict[str, Any]", raw))
         case list():
-            return _error(None, INVALID_REQUEST, "Several messages in one line are not supported.")
+            return _error(None, INVALID_REQUEST, "Batches are not supported: send one message per line.")
         case _:
-            return _error(None, INVALID_REQUEST, "This line is no message of JSON-RPC.")
+            return _error(None, INVALID_REQUEST, "This line is not a JSON-RPC message.")
 
 
 def _request_error(raw: dict[str, Any]) -> str:
     id = _usable(raw.get("id"))
     if _holds_half_a_character(raw):
-        return _error(id, PARSE_ERROR, "This line holds half a character: a surrogate (\\uD800 to \\uDFFF) by itself.")
+        return _error(id, PARSE_ERROR, "This line contains an unpaired surrogate (\\uD800 to \\uDFFF).")
     what = "its id is neither a string nor a whole number" if isinstance(id, float) else "its form is wrong"
-    return _error(id, INVALID_REQUEST, f"This line is no request of JSON-RPC: {what}.")
+    return _error(id, INVALID_REQUEST, f"This line is not a JSON-RPC request: {what}.")
 
 
 def _holds_half_a_character(raw: dict[str, Any]) -> bool:
