@@ -195,7 +195,7 @@ def test_the_person_reads_of_it_where_the_client_knows_no_compactions(open_edito
         crow.new_session()
         while not provider.summaries:
             crow.prompt("Go on.")
-        assert "The model goes on with a summary of the conversation so far." in crow.text()
+        assert "The model continues with a summary of the conversation so far." in crow.text()
 
 
 def test_the_files_that_were_changed_are_named_in_the_summary(open_editor):

@@ -104,14 +104,14 @@ SITUATIONS = {
     ),
     "a failure": Situation(reply(say("I thi"), FAIL.format(400, "bad")), "hi", ends=FAILED),
     "an always that cannot be kept": Situation(
-        reply(run("echo one")) + DONE, "go", permits=grants_lost, tells="remembered for this session only"
+        reply(run("echo one")) + DONE, "go", permits=grants_lost, tells="Remembered for this session only"
     ),
     "old outputs left out": Situation(
         READS + DONE, "read", config="context_window = 20000", tells="no longer sent to the model"
     ).preparing(large_files),
     "no summary": Situation(TALE + reply() + DONE, "tell", "and", "/compact", tells="could not summarise"),
     "a summary": Situation(
-        TALE + reply(say("Words.")) + DONE, "tell", "and", "/compact", tells="goes on with a summary"
+        TALE + reply(say("Words.")) + DONE, "tell", "and", "/compact", tells="continues with a summary"
     ),
     "a terminal that alters commands": Situation(
         reply(run("echo 'a  b'")) + DONE,

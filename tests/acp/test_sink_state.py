@@ -191,7 +191,7 @@ def test_a_compaction_is_replayed_once_and_in_words_to_those_who_know_none():
     [update] = replay(ended)
     assert update["status"] == "completed"
     [update] = replay(ended, compactions=False)
-    assert update["content"]["text"] == "> The model goes on with a summary of the conversation so far.\n\n"
+    assert update["content"]["text"] == "> The model continues with a summary of the conversation so far.\n\n"
 
 
 @pytest.mark.rule("R43")

@@ -197,7 +197,7 @@ def test_a_mode_that_cannot_be_stored_is_not_in_force(full, open_editor, method,
     assert full.start(method, {"sessionId": full.session_id, **params}).error().code == -32603
     make_room(full)
     full.prompt("/mode")
-    assert "The mode is `ask`" in full.text()
+    assert "Mode: `ask`" in full.text()
     full.close()
     other = open_editor(folder=full.folder)
     loaded = other.load_session(full.session_id)

@@ -288,9 +288,9 @@ def test_a_trusted_projects_settings_are_there_from_the_start_of_the_next_sessio
     crow.new_session()
     crow.prompt("hello")
     crow.prompt("/mode")
-    assert "The mode is `plan`" in crow.text()
+    assert "Mode: `plan`" in crow.text()
     crow.prompt("/model")
-    assert "The model is `scripted/other`" in crow.text()
+    assert "Model: `scripted/other`" in crow.text()
     params = {"cwd": str(crow.workspace), "mcpServers": []}
     opened = crow.request("session/new", params)
     assert opened["modes"]["currentModeId"] == "plan"
@@ -317,7 +317,7 @@ def test_trusting_a_changed_command_leaves_the_mode_that_was_chosen_since(open_i
     crow.prompt("hello again")
     assert len(trust_questions(crow)) == 2
     crow.prompt("/mode")
-    assert "The mode is `edit`. There is" in crow.text()
+    assert "Mode: `edit`. Available" in crow.text()
 
 
 def test_a_model_that_the_user_does_not_have_is_not_taken(open_editor):
@@ -328,7 +328,7 @@ def test_a_model_that_the_user_does_not_have_is_not_taken(open_editor):
     assert any("evil/model" in notice for notice in crow.notices)
     assert any("providers" in notice for notice in crow.notices)
     crow.prompt("/model")
-    assert "The model is `scripted/test`" in crow.text()
+    assert "Model: `scripted/test`" in crow.text()
 
 
 def test_a_wrong_config_is_one_notice_and_the_session_goes_on(open_in_project):
@@ -488,7 +488,7 @@ def test_opening_a_hostile_repository_starts_nothing_and_loosens_nothing(hostile
     assert crow.prompt("/evil") == {"stopReason": "end_turn"}
     assert crow.last_prompt()[-1]["text"] == "/evil"
     crow.prompt("/mode")
-    assert "The mode is `ask`" in crow.text()
+    assert "Mode: `ask`" in crow.text()
     crow.prompt("/permissions")
     assert "the project's config" not in crow.text()
     assert not {"evil", "nice", "secret", "away"} & set(commands(crow))
@@ -505,7 +505,7 @@ def test_a_hostile_repository_that_is_trusted_still_loosens_nothing(hostile, tmp
     assert len(asked) == 3
     assert not (crow.workspace / "src/new.py").exists()
     crow.prompt("/mode")
-    assert "The mode is `ask`" in crow.text()
+    assert "Mode: `ask`" in crow.text()
     crow.prompt("/permissions explain rm -rf /")
     assert "Asks you first: running a command" in crow.text()
     wait_for_commands(crow, {"evil", "nice"})

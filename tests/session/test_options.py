@@ -176,11 +176,11 @@ def test_a_level_that_the_next_model_has_too_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("colour", "red", "There is no option 'colour'. There are: mode, model."),
-        ("thought_level", "high", "There is no option 'thought_level'. There are: mode, model."),
-        ("mode", "yolo", "The mode cannot be 'yolo'. It can be: ask, edit, plan, auto."),
-        ("model", "two/o4", "The model cannot be 'two/o4'. It can be: one/plain, one/gpt-5, two/o3."),
-        ("mode", "", "The mode cannot be ''. It can be: ask, edit, plan, auto."),
+        ("colour", "red", "Unknown option 'colour'. Available: mode, model."),
+        ("thought_level", "high", "Unknown option 'thought_level'. Available: mode, model."),
+        ("mode", "yolo", "Unknown mode 'yolo'. Available: ask, edit, plan, auto."),
+        ("model", "two/o4", "Unknown model 'two/o4'. Available: one/plain, one/gpt-5, two/o3."),
+        ("mode", "", "Unknown mode ''. Available: ask, edit, plan, auto."),
     ],
 )
 def test_what_is_not_on_offer_is_refused_with_what_is(tmp_path: Path, option: str, value: str, said: str) -> None:
@@ -301,7 +301,7 @@ def test_what_was_chosen_last_comes_back(tmp_path: Path) -> None:
 def test_a_model_that_is_gone_gives_way_to_the_configured_one_and_is_named(tmp_path: Path, gone: str) -> None:
     async def story(session: Opened) -> None:
         [notice] = session.options.restore([OptionChosen("model", gone), OptionChosen("thought_level", "high")])
-        assert notice.title == f"{gone}, which this session used, cannot be used any more: it goes on with one/plain."
+        assert notice.title == f"{gone}, which this session used, is no longer available. Continuing with one/plain."
         assert session.values() == {"mode": "ask", "model": "one/plain"}
         assert session.live.thought_level == ""
 

@@ -309,11 +309,11 @@ def compaction_as_notice(event: events.CompactionStarted | events.CompactionEnde
         return events.Notice("info", f"Summarising the conversation: {event.reason}")
     match event.status:
         case "completed":
-            return events.Notice("info", "The model goes on with a summary of the conversation so far.")
+            return events.Notice("info", "The model continues with a summary of the conversation so far.")
         case "cancelled":
             return events.Notice("info", "The summary was cancelled.")
         case "failed":
-            return events.Notice("warning", f"The conversation could not be summarised: {event.error}")
+            return events.Notice("warning", f"Could not summarise the conversation: {event.error}")
 
 
 def _command(command: events.CommandInfo) -> wire.AvailableCommand:

@@ -137,10 +137,10 @@ class Options:
         option = next((option for option in options if option.id == option_id), None)
         if option is None:
             known = ", ".join(option.id for option in options)
-            raise OptionUnknown(f"There is no option {option_id[:100]!r}. There are: {known}.")
+            raise OptionUnknown(f"Unknown option {option_id[:100]!r}. Available: {known}.")
         values = [choice.value for choice in option.choices]
         if value not in values:
-            raise OptionUnknown(f"The {option_id} cannot be {value[:100]!r}. It can be: {_listed(values)}.")
+            raise OptionUnknown(f"Unknown {option_id} {value[:100]!r}. Available: {_listed(values)}.")
         return option.value
 
     # --- the model
@@ -176,7 +176,7 @@ class Options:
         try:
             self._use(self._setup.choose_again(name))
         except (ConfigError, SetupNeeded) as error:
-            title = f"{name}, which this session used, cannot be used any more: it goes on with {default}."
+            title = f"{name}, which this session used, is no longer available. Continuing with {default}."
             return [Notice("warning", title, str(error))]
         return []
 

@@ -43,7 +43,7 @@ from crow.turn.steering import nothing_to_steer
 if TYPE_CHECKING:
     from crow.turn.loop import Outcome
 
-COMMAND = "A command is running, which takes no messages."
+COMMAND = "A command is running. It takes no messages."
 
 
 class Session:

@@ -32,8 +32,8 @@ WHY = (
 )
 THIS_SESSION = "Trust for this session only"
 ALWAYS = "Trust until it changes"
-UNANSWERED = "Not answered: nothing that the project brings is used."
-REJECTED = "Not trusted: nothing that the project brings is used in this session."
+UNANSWERED = "Not answered: nothing from the project is used."
+REJECTED = "Not trusted: nothing from the project is used in this session."
 
 
 class TrustedProjects:
