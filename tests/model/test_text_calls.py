@@ -67,7 +67,6 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         [READ],
     ),
     "a list in a tag": ('<tool_calls>[{"name": "read", "arguments": {"path": "a.py"}}]</tool_calls>', [READ]),
-    "Nemotron": ('<TOOLCALL>[{"name": "read", "arguments": {"path": "a.py"}}]</TOOLCALL>', [READ]),
     "function_call": ('<function_call>{"name": "read", "arguments": {"path": "a.py"}}</function_call>', [READ]),
     "Qwen-Coder": (
         (
@@ -83,10 +82,6 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         ),
         [("write", {"path": "a.xml", "content": "<parameter>\n  x\n</parameter>\n<done/>"})],
     ),
-    "Seed": (
-        "<seed:tool_call><function=read><parameter=path>a.py</parameter></function></seed:tool_call>",
-        [READ],
-    ),
     "Llama 3, JSON": ('{"name": "read", "parameters": {"path": "a.py"}}<|eot_id|>', [READ]),
     "Llama 3, two": (
         '{"name": "read", "parameters": {"path": "a.py"}}; {"name": "read", "parameters": {"path": "b.py"}}',
@@ -94,7 +89,6 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
     ),
     "Llama 3, python tag": ('<|python_tag|>{"name": "read", "parameters": {"path": "a.py"}}<|eom_id|>', [READ]),
     "Llama 3, function tag": ('<function=read>{"path": "a.py"}</function>', [READ]),
-    "Llama 4": ('<|python_start|>[read(path="a.py", limit=5)]<|python_end|>', [("read", {"path": "a.py", "limit": 5})]),
     "Llama 4, bare": (
         "[read(path='a.py'), terminal(command='ls', background=True)]",
         [READ, ("terminal", {"command": "ls", "background": True})],
@@ -141,10 +135,6 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         ),
         [("read", {"path": "a.py", "limit": 5})],
     ),
-    "Gemma": (
-        "<start_function_call>call:read{path:<escape>a.py<escape>,limit:5}<end_function_call>",
-        [("read", {"path": "a.py", "limit": 5})],
-    ),
     "harmony": (
         '<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path": "a.py"}<|call|>',
         [READ],
@@ -163,19 +153,10 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         ),
         [("edit", {"path": "a.py", "edits": [{"old": "1", "new": "2"}]})],
     ),
-    "Granite": ('<|tool_call|>[{"name": "read", "arguments": {"path": "a.py"}}]', [READ]),
-    "Command": (
-        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "read", "parameters": {"path": "a.py"}}]<|END_ACTION|>',
-        [READ],
-    ),
-    "InternLM": ('<|action_start|><|plugin|>{"name": "read", "parameters": {"path": "a.py"}}<|action_end|>', [READ]),
     "LFM": ('<|tool_call_start|>[read(path="a.py")]<|tool_call_end|>', [READ]),
-    "Olmo": ('<function_calls>\nread(path="a.py")\n</function_calls>', [READ]),
-    "Phi": ('functools[{"name": "read", "arguments": {"path": "a.py"}}]', [READ]),
     "xLAM": ('[{"name": "read", "arguments": {"path": "a.py"}}]', [READ]),
     "OpenAI's shape": ('{"type": "function", "function": {"name": "read", "arguments": {"path": "a.py"}}}', [READ]),
     "a fence that is the whole reply": ('```json\n{"name": "read", "arguments": {"path": "a.py"}}\n```', [READ]),
-    "Hermes, in single quotes": ("<tool_call>\n{'name': 'read', 'arguments': {'path': 'a.py'}}\n</tool_call>", [READ]),
     "Hermes, a brace too few": ('<tool_call>\n{"name": "read", "arguments": {"path": "a.py"}\n</tool_call>', [READ]),
     "Hermes, a brace too many": ('<tool_call>\n{"name": "Read", "arguments": {"path": "a.py"}}}\n</tool_call>', [READ]),
     "Qwen-Coder, an argument not closed": ("<function=read>\n<parameter=path>\na.py\n</function>", [READ]),
@@ -187,10 +168,7 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         [("write", {"path": "a.py", "content": "if a < b:\n    pass\n"})],
     ),
     "Gemma, a list": (
-        (
-            "<start_function_call>call:edit{edits:[{new:<escape>2<escape>,old:<escape>1<escape>}],path:<escape>a<escape>}"
-            "<end_function_call>"
-        ),
+        ('<|tool_call>call:edit{edits:[{new:<|"|>2<|"|>,old:<|"|>1<|"|>}],path:<|"|>a<|"|>}<tool_call|>'),
         [("edit", {"edits": [{"new": "2", "old": "1"}], "path": "a"})],
     ),
     "Gemma, newer": ('<|tool_call>call:read{path:<|"|>a.py<|"|>}<tool_call|>', [READ]),
@@ -202,19 +180,14 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         ),
         [READ],
     ),
-    "GLM 4": ('read\n{"path": "a.py"}', [READ]),
-    "harmony without its first token": (
-        'commentary to=functions.read <|constrain|>json<|message|>{"path": "a.py"}',
-        [READ],
-    ),
     "a list under a key": ('{"tool_calls": [{"name": "read", "arguments": {"path": "a.py"}}]}', [READ]),
     "a fence on one line": ('```json {"name": "read", "arguments": {"path": "a.py"}}```', [READ]),
     "a fence of another name": ('```tool_call\n{"name": "read", "parameters": {"path": "a.py"}}\n```', [READ]),
 }
 
 BARE = {
-    *("Llama 3, JSON", "Llama 3, two", "Llama 4, bare", "Phi", "xLAM", "OpenAI's shape"),
-    *("GLM 4", "harmony without its first token", "a list under a key"),
+    *("Llama 3, JSON", "Llama 3, two", "Llama 4, bare", "xLAM", "OpenAI's shape"),
+    "a list under a key",
 }
 TAGGED = [name for name in CALLS if name not in BARE and not name.startswith("a fence")]
 

@@ -135,8 +135,7 @@ def tagged_json(opening: str, closing: str) -> Reader:
 
 
 def _nearly_json(text: str, place: int, end: re.Pattern[str]) -> tuple[Any, int] | None:
-    """An object that ends with a closing tag, so that nothing of it is missing but perhaps its last brace; or that is
-    written as Python does it."""
+    """An object that ends with a closing tag, so that nothing of it is missing but perhaps its last brace."""
     tag = next((found for found in end.finditer(text, place) if found[0].startswith(("<", "["))), None)
     if tag is None or tag.start() - place > LONGEST_PYTHON:
         return None
@@ -145,10 +144,7 @@ def _nearly_json(text: str, place: int, end: re.Pattern[str]) -> tuple[Any, int]
         found = _json_at(attempt, 0)
         if found is not None and found[1] == len(attempt):
             return found[0], tag.start()
-    try:
-        return ast.literal_eval(body), tag.start()
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return None
 
 
 def named_json(opening: str, closing: str) -> Reader:
@@ -227,37 +223,7 @@ def _typed(value: str, key: str, tool: ToolSpec | None) -> Any:
     return {"true": True, "false": False}.get(value.strip().lower(), value.strip())
 
 
-_GLM_CALL = re.compile(rf"(?:<tool_calls>\s*)?<tool_call>\s*(?P<name>{NAME})\s*(?=<arg_key>|<tool_sep>|</tool_call>|$)")
-_GLM_KEY = re.compile(r"(?:<tool_sep>)?\s*<arg_key>(?P<key>[^<]{1,200})</arg_key>\s*<arg_value>")
-_GLM_VALUE_END = re.compile(r"</arg_value>(?=\s*+(?:<arg_key>|</tool_call>|$))")
-_GLM_END = re.compile(r"(?:</tool_call>|</tool_calls>)")
-
-
-def read_glm(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
-    calls: list[TextCall] = []
-    place = 0
-    while place < len(text):
-        if (head := _GLM_CALL.match(text, place)) is None:
-            return None
-        name, values = _tool_name(head["name"]), dict[str, Any]()
-        place = _skip_blank(text, head.end())
-        while (head := _GLM_KEY.match(text, place)) is not None:
-            if (last := _GLM_VALUE_END.search(text, head.end())) is None:
-                return None
-            key = head["key"].strip()
-            values[key] = _typed(text[head.end() : last.start()], key, tools.get(name))
-            place = _skip_blank(text, last.end())
-        calls.append(TextCall(name, _dumped(values)))
-        if (tail := _GLM_END.match(text, place)) is None:
-            return None
-        place = _skip_all(text, tail.end(), _GLM_END)
-    return calls
-
-
-_PYTHON_TAGS = re.compile(
-    r"(?:<\|python_start\|>|<\|python_end\|>|<\|python_tag\|>|<\|tool_call_start\|>|<\|tool_call_end\|>"
-    r"|</?function_calls>)"
-)
+_PYTHON_TAGS = re.compile(r"<\|tool_call_(?:start|end)\|>|<\|python_tag\|>")
 
 
 def read_python(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
@@ -285,9 +251,9 @@ def _python_call(node: ast.expr) -> TextCall | None:
     return TextCall(_tool_name(ast.unparse(node.func).removesuffix(".call")), _dumped(values))
 
 
-_GEMMA_CALL = re.compile(rf"(?:<start_function_call>|<\|tool_call>)\s*call:(?P<name>{NAME})(?=\{{)")
-_GEMMA_END = re.compile(r"(?:<end_function_call>|<tool_call\|>)")
-_GEMMA_TEXT = re.compile(r'(<escape>|<\|"\|>)(?P<text>.*?)\1', re.DOTALL)
+_GEMMA_CALL = re.compile(rf"<\|tool_call>\s*call:(?P<name>{NAME})(?=\{{)")
+_GEMMA_END = re.compile(r"<tool_call\|>")
+_GEMMA_TEXT = re.compile(r'<\|"\|>(?P<text>.*?)<\|"\|>', re.DOTALL)
 _GEMMA_KEY = re.compile(r"\s*(?P<key>\w+)\s*:\s*")
 _GEMMA_BARE = re.compile(r"[^,{}\[\]<>]+")
 
@@ -384,17 +350,6 @@ def read_harmony(text: str, tools: Mapping[str, ToolSpec]) -> tuple[list[TextCal
         elif said.strip():
             before.append((Thinking if head["channel"] == "analysis" else Said)(said))
     return calls, before
-
-
-_NAMED_LINE = re.compile(rf"(?P<name>{NAME})[^\S\n]*+\n\s*+(?=\{{)")
-
-
-def read_named_line(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
-    """A tool's name on the first line, and its arguments below it."""
-    head = _NAMED_LINE.match(text)
-    if head is None or not _is_object(text[head.end() :]):
-        return None
-    return [TextCall(head["name"], text[head.end() :])]
 
 
 _FENCE = re.compile(r"(```+|~~~+)[ \t]*+\w*+\s")

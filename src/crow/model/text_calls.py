@@ -24,8 +24,6 @@ from crow.model.base import (
 from crow.model.text_call_readers import TextCall
 from crow.model.text_call_syntaxes import (
     END_TOKENS,
-    HARMONY_HEADS,
-    PHI_OPENING,
     TAGGED,
     Syntax,
     parse,
@@ -35,7 +33,6 @@ from crow.model.text_call_syntaxes import (
 LONGEST_HELD = 4 * 1024 * 1024
 """Characters that are held back: more is shown as text."""
 _BLANK = re.compile(r"\s*")
-_FIRST_WORD = re.compile(r"\w+")
 
 
 _OPENINGS = tuple(dict.fromkeys(opening for syntax in TAGGED for opening in syntax.openings))
@@ -45,11 +42,11 @@ _LONGEST_START = max(map(len, _STARTS))
 _OBJECT_BEGUN = r'\{\s*"(?:name|function|tool|tool_name|type|id|arguments|parameters|tool_calls)"'
 _OBJECT = r'\{\s*(?:$|"\w{0,10}$)'
 _BARE_BEGUN = re.compile(
-    rf"{_OBJECT_BEGUN}|\[\s*(?:{_OBJECT_BEGUN}|[\w.]+\()|functools\[|(?:```+|~~~+)[ \t]*+\w*+\s*+{_OBJECT_BEGUN}"
+    rf"{_OBJECT_BEGUN}|\[\s*(?:{_OBJECT_BEGUN}|[\w.]+\()|(?:```+|~~~+)[ \t]*+\w*+\s*+{_OBJECT_BEGUN}"
 )
 """The beginning of a reply that may be calls without tags."""
 _BARE_START = re.compile(
-    rf"{_OBJECT}|\[\s*(?:$|{_OBJECT}|[\w.]+(?:$|\())|functools\[|[`~]{{1,3}}$"
+    rf"{_OBJECT}|\[\s*(?:$|{_OBJECT}|[\w.]+(?:$|\())|[`~]{{1,3}}$"
     rf"|(?:```+|~~~+)[ \t]*+\w*+\s*+(?:$|{_OBJECT})"
 )
 """What may become such a beginning."""
@@ -78,7 +75,6 @@ class TextCalls:
         self._spoke = False
         """Something that is not blank was passed on."""
         self._quotation = Quotation()
-        self._bare_openings = (PHI_OPENING, *HARMONY_HEADS, *(f"{tool.name}\n{{" for tool in tools))
         self._held = ""
         self._more: list[str] = []
         """What came after the held text began like calls."""
@@ -119,10 +115,10 @@ class TextCalls:
         """What of the held text can be shown by now."""
         if not self._spoke:
             start = self._held.lstrip()
-            if _BARE_BEGUN.match(start) or start.startswith(self._bare_openings):
+            if _BARE_BEGUN.match(start):
                 self._opened = True
                 return self._hold("")
-            if _BARE_START.match(start) or any(_may_become(start, opening) for opening in self._bare_openings):
+            if _BARE_START.match(start):
                 return self._released() if len(self._held) > LONGEST_UNDECIDED else []
         text, place = self._held, 0
         for found in _START.finditer(text):
@@ -229,14 +225,6 @@ def _may_end(text: str, place: int) -> bool:
         place = blank.end() if blank else found.end()
     rest = text[place : place + _LONGEST_START]
     return any(start.startswith(rest) for start in _STARTS) or rest.startswith(_OPENINGS)
-
-
-def _may_become(start: str, opening: str) -> bool:
-    """Whether a reply that begins so may begin with the opening. Its first word must be there: a model writes it in one
-    piece, and a single letter is not held back because some word begins with it."""
-    word = _FIRST_WORD.match(opening)
-    whole = word is None or len(start) >= word.end()
-    return whole and (opening.startswith(start) or start.startswith(opening))
 
 
 def _possible_start(text: str) -> int:
