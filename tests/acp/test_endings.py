@@ -143,7 +143,7 @@ def test_a_reply_that_broke_off_goes_on(open_editor):
     said = [update for update in crow.updates if update["sessionUpdate"] == "agent_message_chunk"]
     assert len({update["messageId"] for update in said}) == 1
     [notice] = crow.notices
-    assert notice.startswith("The reply broke off: scripted answered 503")
+    assert notice.startswith("The reply was cut off: scripted answered 503")
     crow.prompt("next")
     messages = crow.model_requests()[-1]["messages"]
     assert histories.said(messages, "assistant") == ["Half of", " an answer."]

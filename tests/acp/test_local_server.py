@@ -86,7 +86,7 @@ def test_a_refusal_that_names_no_window_is_an_upper_bound_for_it(open_editor):
         fill(crow)
         crow.new_session()
         assert crow.prompt("Read.") == {"stopReason": "end_turn"}
-        assert any("did not say how large its window is" in notice for notice in crow.notices)
+        assert any("without naming its limit" in notice for notice in crow.notices)
         refused = server.refused
         assert 1 <= refused <= 3
         crow.new_session()
@@ -175,7 +175,7 @@ def test_a_reply_that_repeats_itself_is_ended_and_said(open_editor):
         crow = open_editor(environment=PATIENT, base_url=server.url, capabilities=EVERYTHING)
         crow.new_session()
         assert crow.prompt("Hi.") == {"stopReason": "max_tokens"}
-        assert any("repeated the same passage" in notice for notice in crow.notices)
+        assert any("kept repeating itself" in notice for notice in crow.notices)
         assert len(crow.text()) < 20_000
 
 

@@ -166,4 +166,4 @@ def test_a_folder_or_configuration_of_another_user_is_not_used(open_editor, whic
     os.chown(crow.home / which, NOBODY, NOBODY)
     error = crow.start("session/new", {"cwd": str(crow.workspace), "mcpServers": []}).error()
     assert isinstance(error, ErrorAnswer)
-    assert "belongs to another user, and is not used" in json.dumps([error.message, error.data])
+    assert "belongs to another user, so Crow does not use it" in json.dumps([error.message, error.data])

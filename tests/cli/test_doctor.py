@@ -200,7 +200,7 @@ def test_a_local_server_is_checked_too(tmp_path: Path) -> None:
 def test_an_unknown_provider_of_the_model(tmp_path: Path) -> None:
     said = crow(tmp_path, "doctor", "--offline", CROW_MODEL="nobody/m")
     assert said.returncode == 1
-    assert marked("✗", said.stdout, "nobody/m", "CROW_MODEL", "'nobody'")
+    assert marked("✗", said.stdout, "nobody/m", "CROW_MODEL", 'provider "nobody"')
 
 
 def test_a_script(tmp_path: Path) -> None:

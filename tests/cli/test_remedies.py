@@ -30,7 +30,7 @@ def test_a_wrong_model_name_leads_to_the_right_ones(tmp_path: Path) -> None:
     with ModelServer("qwen3-coder", "mini", "m2") as server:
         write_config(tmp_path, provider(server.url).replace("p/m", "p/qwen-coder"))
         said = crow(tmp_path, "run", "hello")
-        assert "`crow models` lists those there are" in said.stderr
+        assert "`crow models` lists the models available" in said.stderr
         said = crow(tmp_path, "doctor")
         assert (
             "✗ the model p/qwen-coder (from the config file) is not among the models of p\n"
@@ -94,8 +94,8 @@ def test_a_key_and_an_address_in_the_environment_still_need_a_model(tmp_path: Pa
     with ModelServer("small", "large", key=KEY) as server:
         extra = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
         remedy = (
-            f"OPENAI_API_KEY is set for {server.url}, but no model of it is chosen: "
-            "run `crow login --provider openai`, or set CROW_MODEL=openai/NAME."
+            f"OPENAI_API_KEY is set for {server.url}, but no model is chosen. "
+            "Run `crow login --provider openai`, or set CROW_MODEL=openai/NAME."
         )
         assert remedy in crow(tmp_path, "run", "hello", **extra).stderr
         assert remedy in crow(tmp_path, **extra).stdout
@@ -129,8 +129,8 @@ def test_https_to_a_port_that_speaks_http(tmp_path: Path) -> None:
         write_config(tmp_path, provider(server.url.replace("http:", "https:")))
         for arguments in (("doctor",), ("run", "hello")):
             said = crow(tmp_path, *arguments)
-            assert "speaks no TLS" in said.stdout + said.stderr
-            assert f"Write base_url with http: {server.url}" in said.stdout + said.stderr
+            assert "does not speak TLS" in said.stdout + said.stderr
+            assert f"Use http in base_url: {server.url}" in said.stdout + said.stderr
             assert "certificate" not in said.stdout + said.stderr
 
 
@@ -140,11 +140,11 @@ def test_a_key_with_a_blank_in_it(tmp_path: Path, key: str) -> None:
         write_config(tmp_path, provider(server.url, f'api_key = "{key}"\n'))
         said = crow(tmp_path, "doctor")
         assert said.returncode == 1
-        assert "✗ p: The key of p has a blank in it (see providers.p.api_key).\n" in said.stdout
+        assert "✗ p: The key of p contains a space (see providers.p.api_key).\n" in said.stdout
         login = ("login", "--provider", "q", "--base-url", server.url, "--key-stdin")
         said = crow(tmp_path, *login, stdin=key.replace("\\t", "\t"))
         assert said.returncode == 1
-        assert "has a blank in it" in said.stderr
+        assert "contains a space" in said.stderr
     assert server.keys_seen == []
     assert "def123456" not in said.stdout + said.stderr
 
@@ -257,12 +257,12 @@ def test_a_configuration_that_cannot_be_read_says_what_to_do() -> None:
         home.chmod(0)
         said = as_nobody(home, "config", "check")
         assert said.returncode == 1
-        assert said.stderr == f"crow: {home} cannot be read: permission denied. It should be yours: chmod 700 {home}\n"
+        assert said.stderr == f"crow: {home} cannot be read: permission denied. Make it yours: chmod 700 {home}\n"
         home.chmod(0o755)
         file = home / "config.toml"
         file.touch(mode=0)
         said = as_nobody(home, "config", "check")
-        assert said.stderr == f"crow: {file} cannot be read: permission denied. It should be yours: chmod 600 {file}\n"
+        assert said.stderr == f"crow: {file} cannot be read: permission denied. Make it yours: chmod 600 {file}\n"
 
 
 @pytest.mark.parametrize("arguments", [("sessions",), ("sessions", "show", "x"), ("config", "check")])
@@ -271,7 +271,7 @@ def test_a_home_that_is_a_file(tmp_path: Path, arguments: tuple[str, ...]) -> No
     file.touch()
     said = crow(tmp_path, *arguments, CROW_HOME=str(file))
     assert (said.returncode, said.stdout) == (1, "")
-    assert said.stderr == f"crow: {file} is not a folder. Move it away, or name another folder in CROW_HOME.\n"
+    assert said.stderr == f"crow: {file} is not a folder. Move it away, or set CROW_HOME to another folder.\n"
     said = crow(tmp_path, "config", "check", str(file / "config.toml"))
     assert said.stderr == f"crow: {file} is not a folder.\n"
 
@@ -282,7 +282,7 @@ def test_a_home_that_is_a_link_to_nowhere(tmp_path: Path, arguments: tuple[str, 
     link.symlink_to(nowhere)
     said = crow(tmp_path, *arguments, CROW_HOME=str(link))
     assert (said.returncode, said.stdout) == (1, "")
-    assert f"{link} is a link to {nowhere}, which is not there." in said.stderr
+    assert f"{link} is a link to {nowhere}, which does not exist." in said.stderr
 
 
 # --- what was typed
@@ -321,7 +321,7 @@ def test_a_string_without_quotes(tmp_path: Path, line: str, key: str) -> None:
     said = crow(tmp_path, "doctor", "--offline")
     assert said.returncode == 1
     number = line.count("\n") + 1
-    assert f'✗ {path}, line {number}: {key}: text stands in quotes, as in {key} = "…".\n' in said.stdout
+    assert f'✗ {path}, line {number}: {key}: put text in quotes, as in {key} = "…".\n' in said.stdout
     assert "sk-secret" not in said.stdout
 
 

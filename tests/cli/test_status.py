@@ -119,14 +119,14 @@ def test_a_model_whose_key_is_missing(tmp_path: Path) -> None:
 def test_a_model_of_an_unknown_provider(tmp_path: Path) -> None:
     said = crow(tmp_path, CROW_MODEL="nobody/m")
     assert (said.returncode, said.stderr) == (0, "")
-    assert "model    nobody/m (from CROW_MODEL), but it cannot be used. There is no provider 'nobody'" in said.stdout
+    assert 'model    nobody/m (from CROW_MODEL), but it cannot be used. Unknown provider "nobody"' in said.stdout
     assert said.stdout.endswith(MEND)
 
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     path = write_config(tmp_path, 'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "none.toml"\n')
     said = crow(tmp_path)
-    problem = f"but it cannot be used. There is no script {path.parent}/none.toml."
+    problem = f"but it cannot be used. The script {path.parent}/none.toml does not exist."
     assert f"model    play/it (from the config file), {problem}\n" in said.stdout
     assert said.stdout.endswith(MEND)
 

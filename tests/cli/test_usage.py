@@ -241,7 +241,7 @@ def test_with_standard_error_closed_the_result_alone_is_printed(tmp_path: Path) 
         (["run", "--cwd", "", "hello"], "--cwd: expected a folder, found nothing"),
         (["sessions", "--cwd", ""], "--cwd: expected a folder, found nothing"),
         (["config", "check", ""], "FILE: expected a file, found nothing"),
-        (["run", "--allow", "bsh", "hello"], '--allow: there is no tool "bsh"'),
+        (["run", "--allow", "bsh", "hello"], '--allow: unknown tool "bsh"'),
     ],
 )
 def test_what_would_be_passed_over_is_wrong_usage(

@@ -10,7 +10,7 @@ from tests.config.support import crow, write_config
 AN_ADDRESS = "expected an address that begins with http:// or https:// and a host"
 ADDRESS = 'url = "http://h"\n'
 STAR = (
-    "stands for itself alone; expected it as a last word of its own, which stands for any further words, or in quotes"
+    "only stands for itself; expected it as the last word of its own, which stands for any further words, or in quotes"
 )
 
 SECTION = "[web] of config.toml"
@@ -21,13 +21,13 @@ SERVERS = [
     ('url = "http://"', f".url: {AN_ADDRESS}"),
     ('url = "http://h:99999"', f".url: {AN_ADDRESS}, found one that cannot be read"),
     (f'{ADDRESS}type = "stdio"', '.type: expected "http" or "sse" beside url, found "stdio"'),
-    (f'{ADDRESS}args = ["x"]', ".args: expected only beside command; a server with a url is not started by Crow"),
+    (f'{ADDRESS}args = ["x"]', ".args: expected only with command; Crow does not start a server with a url"),
     (f'{ADDRESS}headers = {{ "a b" = "x" }}', ".headers: expected the name of a header, found 'a b'"),
     (f'{ADDRESS}headers = {{ a = "x\\ny" }}', ".headers.a: expected plain ASCII text without line breaks"),
     ('command = "x"\ntype = "http"', '.type: expected "stdio" beside command, found "http"'),
     (
         'command = "x"\nheaders = { a = "b" }',
-        ".headers: expected only beside url; a program is given variables, in env",
+        ".headers: expected only with url; for a program, use env",
     ),
     ('command = " "', ": expected a program and arguments without null characters"),
     ('command = "x"\nenv = { "A=B" = "x" }', ".env: expected the name of a variable, found 'A=B'"),
@@ -54,16 +54,14 @@ def test_a_star_that_does(command: str) -> None:
 
 def test_a_key_that_the_type_has_no_use_for() -> None:
     text = '[providers.p]\ntype = "scripted"\nscript = "x"\nbase_url = "http://h"\n'
-    assert list(doubts(parse_settings(text, "/c"))) == [
-        'providers.p.base_url: without effect, as the type is "scripted"'
-    ]
+    assert list(doubts(parse_settings(text, "/c"))) == ['providers.p.base_url: has no effect with type "scripted"']
     text = '[providers.p]\ntype = "scripted"\nscript = "x"\napi_key_command = "x"\nheaders = { a = "b" }\n'
     assert [doubt.split(":")[0] for doubt in doubts(parse_settings(text, "/c"))] == [
         "providers.p.api_key_command",
         "providers.p.headers",
     ]
     text = '[providers.p]\ntype = "anthropic"\nwire = "chat"\n'
-    assert list(doubts(parse_settings(text, "/c"))) == ['providers.p.wire: without effect, as the type is "anthropic"']
+    assert list(doubts(parse_settings(text, "/c"))) == ['providers.p.wire: has no effect with type "anthropic"']
 
 
 def test_the_check_names_all_that_cannot_work(tmp_path: Path) -> None:

@@ -93,15 +93,15 @@ NO_TOOLS = [
     (
         name,
         (
-            f"the rule would have no effect; expected a tool{hint} (there are {', '.join(TOOLS)}), or a server's, such "
-            "as mcp__server__tool or mcp__server__*."
+            f"{hint}. Available: {', '.join(TOOLS)}; and those of MCP servers, such as mcp__server__tool or "
+            "mcp__server__*."
         ),
     )
     for name, hint in (
-        ("teminal", ', such as "terminal"'),
-        ("Terminal", ', such as "terminal"'),
-        ("webfetch", ', such as "web_fetch"'),
-        ("bash", ', such as "terminal"'),
+        ("teminal", ' (did you mean "terminal"?)'),
+        ("Terminal", ' (did you mean "terminal"?)'),
+        ("webfetch", ' (did you mean "web_fetch"?)'),
+        ("bash", ' (did you mean "terminal"?)'),
         ("mcp_docs_x", ""),
         ("mcp__docs", ""),
         ("tx*", ""),
@@ -127,8 +127,8 @@ HOSTS = [
 ]
 
 AN_ADDRESS = "expected an address that begins with http:// or https:// and a host"
-A_VARIABLE = "expected the name of a variable, like LOCAL_KEY; a key itself goes into api_key"
-ONE_COMMAND = "expected the words of one command, found"
+A_VARIABLE = "expected the name of a variable, like LOCAL_KEY; put a key itself in api_key"
+ONE_COMMAND = "expected a single command, found"
 MISTAKES = [
     ("mode = ", ", line 1: invalid value."),
     ("mode = 'ask'\n\n[providers.x\n", ", line 3, column 13: expected ']' at the end of a table declaration."),
@@ -187,7 +187,7 @@ MISTAKES = [
     ),
     (
         "[providers.anthropic]\ntype = 'anthropic'\napi_key = 'a'\nheaders = { Authorization = 'Bearer b' }",
-        ": providers.anthropic.headers.Authorization: expected no header for a key beside a key.",
+        ": providers.anthropic.headers.Authorization: remove this header or the key: both carry credentials.",
     ),
     (
         "[providers.openai]\ntype = 'openai'\nwire = 'reponses'",
@@ -225,7 +225,7 @@ MISTAKES = [
     *(
         (
             f"[[permission.rules]]\ntool = '{name}'\ndecision = 'deny'",
-            f': permission.rules[0].tool: there is no tool "{name}", so that {said}',
+            f': permission.rules[0].tool: unknown tool "{name}"{said}',
         )
         for name, said in NO_TOOLS
     ),
@@ -233,8 +233,8 @@ MISTAKES = [
         (
             f"[[permission.rules]]\ntool = '{tool}'\ndecision = 'deny'\n{scope} = 'x'",
             (
-                f": permission.rules[0]: {tool} has no {scope}, so that the rule would have no effect; "
-                f"expected one of the tools that have: {tools}."
+                f": permission.rules[0]: {tool} has no {scope}, so the rule would have no effect; "
+                f"expected one of the tools that have one: {tools}."
             ),
         )
         for tool, scope, tools in (
@@ -246,9 +246,9 @@ MISTAKES = [
     ),
     (
         "[[permission.rules]]\ntool = 'terminal'\ndecision = 'deny'\ncommand = ''",
-        ": permission.rules[0].command: expected a command; without one the rule is about every call of the tool.",
+        ": permission.rules[0].command: expected a command; leave it out to mean every call of the tool.",
     ),
-    (f"{RULE}'*'", ": permission.rules[0].host: expected a host; without one the rule is about every host."),
+    (f"{RULE}'*'", ": permission.rules[0].host: expected a host; leave it out to mean every host."),
     *((f"{RULE}'{host}'", f": permission.rules[0].host: {said}.") for host, said in HOSTS),
     *((f"[web]\nallow_private = ['{host}']", f": web.allow_private[0]: {said}.") for host, said in HOSTS),
     (
@@ -275,14 +275,14 @@ MISTAKES = [
             f": permission.rules[0].command: {said}.",
         )
         for command, said in (
-            (" ", "expected a command; without one the rule is about every call of the tool"),
-            ("ls | wc", f'{ONE_COMMAND} "|"; a rule for each of them covers both'),
-            ("rm; ls", f'{ONE_COMMAND} ";"; a rule for each of them covers both'),
-            ("a\\nb", f"{ONE_COMMAND} a line break; a rule for each of them covers both"),
+            (" ", "expected a command; leave it out to mean every call of the tool"),
+            ("ls | wc", f'{ONE_COMMAND} "|"; write one rule for each'),
+            ("rm; ls", f'{ONE_COMMAND} ";"; write one rule for each'),
+            ("a\\nb", f"{ONE_COMMAND} a line break; write one rule for each"),
         )
     ),
     ("[mcp_servers.docs]\nargs = []", ": mcp_servers.docs: expected either command or url."),
-    (b"mode = 'ask'\nmodel = '\xff'", ", line 2: expected UTF-8 text, found a byte that is none."),
+    (b"mode = 'ask'\nmodel = '\xff'", ", line 2: expected UTF-8 text, found a byte that is not."),
 ]
 
 
@@ -312,7 +312,7 @@ def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
 
 def test_a_pipe_in_the_files_place_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config.toml")
-    with pytest.raises(ConfigError, match=r"/config\.toml .*plain file"):
+    with pytest.raises(ConfigError, match=r"/config\.toml .*regular file"):
         load_settings(str(tmp_path))
 
 
@@ -332,7 +332,7 @@ def test_a_file_that_may_not_be_read() -> None:
             "except ConfigError as error: print(error)\n"
         )
         said = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True)
-        complaint = f"{path} cannot be read: permission denied. It should be yours: chmod 600 {path}\n"
+        complaint = f"{path} cannot be read: permission denied. Make it yours: chmod 600 {path}\n"
         assert (said.stdout, said.stderr) == (complaint, "")
 
 

@@ -15,9 +15,13 @@ MISTAKES = [
     ("CROW_PATIENCE", "abc", 'CROW_PATIENCE: expected seconds, a number above 0, found "abc".'),
     ("CROW_PATIENCE", "0", 'CROW_PATIENCE: expected seconds, a number above 0, found "0".'),
     ("CROW_PATIENCE", "nan", 'CROW_PATIENCE: expected seconds, a number above 0, found "nan".'),
-    ("CROW_MODEL", "gpt", 'CROW_MODEL: expected provider/model, found "gpt". `crow models` lists those there are.'),
+    (
+        "CROW_MODEL",
+        "gpt",
+        'CROW_MODEL: expected provider/model, found "gpt". `crow models` lists the models available.',
+    ),
     ("CROW_LOCAL_SERVERS", "x", 'CROW_LOCAL_SERVERS: expected "name=port,name=port", found "x".'),
-    ("CROW_ALLOW", "Bash(ls)", "CROW_ALLOW: 'Bash(ls)': there is no tool \"Bash(ls)\""),
+    ("CROW_ALLOW", "Bash(ls)", "CROW_ALLOW: 'Bash(ls)': unknown tool \"Bash(ls)\""),
 ]
 
 
@@ -65,7 +69,7 @@ def test_patience_is_taken_from_the_environment(text: str, seconds: float) -> No
 def test_a_model_that_cannot_be_used_is_told_with_the_variable_that_names_it(user: Path) -> None:
     said = crow(user, "run", "hello", CROW_MODEL="nobody/x")
     assert said.stderr.startswith("crow: CROW_MODEL: ")
-    assert "'nobody'" in said.stderr
+    assert 'provider "nobody"' in said.stderr
 
 
 def test_the_address_of_a_variable_is_not_looked_for_in_the_config(user: Path) -> None:

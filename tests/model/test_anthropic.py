@@ -87,7 +87,7 @@ def test_the_reason_for_a_refusal_is_told() -> None:
     )
     said, notice, done = outcome.events
     assert (said, done) == (Said("I"), Done(StopReason.REFUSAL))
-    assert notice.text == "house says why it refused: It looks like an attack on a live system."
+    assert notice.text == "house gave a reason for refusing: It looks like an attack on a live system."
 
 
 def test_thoughts_are_counted_apart() -> None:

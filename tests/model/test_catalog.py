@@ -30,8 +30,8 @@ def test_the_demo_needs_no_configuration() -> None:
         ("/qwen", ["provider/model"]),
         ("local/", ["provider/model"]),
         ("", ["provider/model"]),
-        ("elsewhere/qwen", ["'elsewhere'", "local", "crow login", "[providers.elsewhere]"]),
-        ("scripted/other", ["'scripted'"]),
+        ("elsewhere/qwen", ['provider "elsewhere"', "local", "crow login", "[providers.elsewhere]"]),
+        ("scripted/other", ['provider "scripted"']),
     ],
 )
 def test_names_that_lead_nowhere(name: str, words: list[str]) -> None:

@@ -101,7 +101,7 @@ ERROR = b"HTTP/1.1 500 Oops\r\ncontent-length: 100000\r\n\r\n" + json.dumps({"er
 @pytest.mark.parametrize(
     ("answer", "all_at_once", "words"),
     [
-        pytest.param(b"HTTP/1.1 200 OK\r\nx-long: " + b"x" * 60_000, 0, "did not begin to answer", id="headers"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nx-long: " + b"x" * 60_000, 0, "did not start to answer", id="headers"),
         pytest.param(ERROR, ERROR.index(b"{"), "answered 500", id="the body of an error"),
     ],
 )

@@ -21,10 +21,10 @@ from crow.messages import (
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
 from crow.model.provider_errors import from_status
-from crow.model.wires.chat import REFUSALS
 from crow.model.wires.chat_request import NO_SIGNATURE, encode
 from crow.model.wires.dialects import dialect_of
 from crow.model.wires.http_model import Learned
+from crow.model.wires.openai import REFUSALS
 from tests.model.asking import HELLO, READ
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"

@@ -106,7 +106,7 @@ FAULTS = [
         "429, Retry-After twice, together longer than the budget",
         lambda p: p.fail(429, "slow down", retry_after=40, times=2),
         error=ModelUnavailable,
-        words=("2 attempts", "asks to wait 40 s", "20 s that Crow would"),
+        words=("2 attempts", "asks to wait 40 s", "20 s that Crow waits"),
         requests=2,
         waits=(40.0,),
     ),
@@ -152,7 +152,7 @@ FAULTS = [
         "hangs up without a word",
         lambda p: p.hang_up(8),
         error=ModelUnavailable,
-        words=("broke off", "8 attempts"),
+        words=("closed", "8 attempts"),
         requests=8,
     ),
     Fault(
@@ -173,7 +173,7 @@ FAULTS = [
         lambda p: p.answer("Hello", then=Stall()),
         shown=(Said("Hello"),),
         error=ReplyBroken,
-        words=("broke off", "sent nothing for 0.3 s"),
+        words=("cut off", "sent nothing for 0.3 s"),
     ),
     Fault(
         "cut before the first text",
@@ -186,14 +186,14 @@ FAULTS = [
         lambda p: p.answer("Hello", then=Cut()),
         shown=(Said("Hello"),),
         error=ReplyBroken,
-        words=("broke off the connection",),
+        words=("closed the connection",),
     ),
     Fault(
         "cut in a tool call",
         lambda p: p.answer(Call("read", raw='{"path'), then=Cut()),
         shown=(Called("read", '{"path'),),
         error=ReplyBroken,
-        words=("broke off the connection",),
+        words=("closed the connection",),
     ),
     # streams that are none
     Fault(
@@ -214,7 +214,7 @@ FAULTS = [
         "half a JSON",
         lambda p: [p.send(HALF_JSON) for _ in range(5)],
         error=ReplyBroken,
-        words=("no part of a reply", "5 attempts"),
+        words=("not part of a reply", "5 attempts"),
         requests=5,
     ),
     Fault(
@@ -222,21 +222,21 @@ FAULTS = [
         lambda p: p.answer("Hello", then=HALF_JSON),
         shown=(Said("Hello"),),
         error=ReplyBroken,
-        words=("no part of a reply",),
+        words=("not part of a reply",),
     ),
     Fault(
         "text and half a JSON in one packet",
         lambda p: p.send(b"".join((*p.opening(None), *p.spoken(("Hello",)), HALF_JSON))),
         shown=(Said("Hello"),),
         error=ReplyBroken,
-        words=("no part of a reply",),
+        words=("not part of a reply",),
     ),
     Fault(
         "a clean end in the middle of the text",
         lambda p: p.answer("Hello", then=b": that was it\n\n"),
         shown=(Said("Hello"),),
         error=ReplyBroken,
-        words=("stops in the middle",),
+        words=("an incomplete reply",),
     ),
     Fault(
         "a web page",
@@ -262,7 +262,7 @@ FAULTS = [
         lambda p: p.answer("Hello", then=_error(p, "overloaded_error")),
         shown=(Said("Hello"),),
         error=ModelUnavailable,
-        words=("broke off", "529", "too many of you"),
+        words=("cut off", "529", "too many of you"),
     ),
     Fault(
         "an error inside the stream that nobody knows",
@@ -275,7 +275,7 @@ FAULTS = [
     Fault(
         "unknown finish reason of a reply that is whole",
         lambda p: p.answer("Hello", finish="mystery"),
-        shown=(Said("Hello"), Noticed("house ended its reply for a reason unknown to Crow: mystery."), DONE),
+        shown=(Said("Hello"), Noticed("house ended its reply for an unknown reason: mystery."), DONE),
     ),
     Fault(
         "unknown finish reason and nothing else",

@@ -64,7 +64,7 @@ def test_anthropic() -> None:
 
 @pytest.mark.parametrize("models", ["words", 7, {"data": "words"}, {"data": [1]}])
 def test_something_else(models: Any) -> None:
-    with pytest.raises(ReplyBroken, match="no list of models"):
+    with pytest.raises(ReplyBroken, match="not a list of models"):
         listed(models)
 
 

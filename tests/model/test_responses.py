@@ -312,7 +312,7 @@ def test_a_reply_that_is_incomplete_for_an_unknown_reason_keeps_its_text() -> No
         assert ask(model_of(provider)).events == [
             Said("Hi"),
             FINAL,
-            Noticed("house ended its reply for a reason unknown to Crow: solar_flare."),
+            Noticed("house ended its reply for an unknown reason: solar_flare."),
             Done(StopReason.MAX_TOKENS),
         ]
 
@@ -330,7 +330,7 @@ def failed(code: str, said: str) -> dict[str, Any]:
         ([{"type": "response.failed", "response": {"error": None}}], ReplyBroken, "no reason given"),
         ([{"type": "error", "error": {"type": "server_error", "message": "Gone."}}], ModelUnavailable, "Gone"),
         ([{"type": "error", "code": "server_error", "message": "Gone."}], ModelUnavailable, "Gone"),
-        ([text("Hi")], ReplyBroken, "stops in the middle"),
+        ([text("Hi")], ReplyBroken, "an incomplete reply"),
         ([COMPLETED], ReplyBroken, "an empty reply"),
         ([], ReplyBroken, "an empty reply"),
         ([added(0, "function_call", arguments="{}"), COMPLETED], ReplyBroken, "without a name"),
@@ -528,13 +528,13 @@ REFUSED_LEVEL = "Unsupported value: 'xhigh' is not supported with the 'gpt-5.6' 
     [
         (
             REFUSED_SUMMARY,
-            "house shows no thoughts of gpt-5.6: OpenAI wants the organization verified before it does.",
+            "house hides the thoughts of gpt-5.6 until your OpenAI organization is verified.",
             "reasoning",
             {"effort": "xhigh"},
         ),
         (
             REFUSED_LEVEL,
-            "house does not take the thought level xhigh for gpt-5.6: it is left out.",
+            "house does not support the thought level xhigh for gpt-5.6: it is left out.",
             "reasoning",
             {"summary": "auto"},
         ),
@@ -562,7 +562,7 @@ def test_where_nothing_is_streamed_replies_are_taken_whole() -> None:
     error = from_status("house", 400, "Your organization must be verified to stream this model.")
     assert isinstance(error, ModelRejected)
     assert learned.learn(error, REFUSALS) == (
-        "house sends replies of gpt-5 only whole: OpenAI wants the organization verified before it streams."
+        "house does not stream replies of gpt-5 until your OpenAI organization is verified."
     )
     assert json.loads(encode(INFO, ModelRequest("", HELLO), learned))["stream"] is False
 
@@ -574,7 +574,7 @@ def test_reasoning_that_is_refused_is_left_out() -> None:
         provider.responses.answer("Hi")
         outcome = ask(model_of(provider), history)
         assert outcome.events[0] == Noticed(
-            "house did not take back the earlier thoughts of gpt-5.6: they are left out from now on."
+            "house rejected the earlier thoughts of gpt-5.6: they are left out from now on."
         )
         assert outcome.error is None
         kinds = [[item.get("type") for item in one.body["input"]] for one in provider.responses.requests]

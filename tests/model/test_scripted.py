@@ -106,7 +106,7 @@ def test_it_keeps_what_it_was_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("reply = [1,\n!", ["no valid TOML", "line 2"]),
+        ("reply = [1,\n!", ["not valid TOML", "line 2"]),
         ("", ["missing required field `reply`"]),
         ("[[reply]]\nevents = [{ txt = 'x' }]", ["unknown field `txt`", "$.reply[0].events[0]"]),
         ("[[reply]]\nevents = [{ text = 5 }]", ["Expected `str | null`", "$.reply[0].events[0].text"]),

@@ -155,5 +155,5 @@ def test_a_key_in_the_path_of_the_address_is_in_no_error() -> None:
         assert "There is nothing at /v1/[secret]." in error_at(address)
         provider.openai.send(b"<html>", headers={"content-type": "text/html"})
         assert "answered with a web page at http://127.0.0.1" in error_at(address)
-        assert "speaks no TLS at https://127.0.0.1" in error_at(address.replace("http:", "https:"))
+        assert "does not speak TLS at https://127.0.0.1" in error_at(address.replace("http:", "https:"))
     assert "refused the connection at http://127.0.0.1" in error_at(address)

@@ -27,7 +27,7 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
-from crow.model.wires.chat import LAST
+from crow.model.wires.openai import LAST
 from tests.model.asking import HELLO, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
@@ -406,7 +406,7 @@ ROWS = [
     Row(
         "a reason to end that nobody knows",
         [chunk({"content": "Hi"}), chunk(finish="eternity")],
-        [Said("Hi"), Noticed("house ended its reply for a reason unknown to Crow: eternity."), DONE],
+        [Said("Hi"), Noticed("house ended its reply for an unknown reason: eternity."), DONE],
     ),
 ]
 

@@ -181,7 +181,7 @@ def test_half_a_reply_is_worth_another_try(kind: str) -> None:
     outcome = ask_for(kind, body, content_type="application/json", times=5, requests=5)
     assert isinstance(outcome.error, ReplyBroken)
     outcome = ask_for(kind, body, Cut(), content_type="application/json", times=10, requests=10)
-    assert "broke off the connection" in str(outcome.error)
+    assert "closed the connection" in str(outcome.error)
 
 
 def test_errors_as_older_llama_servers_send_them() -> None:

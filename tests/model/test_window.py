@@ -61,7 +61,7 @@ def test_an_overflow_that_a_server_takes_for_a_failure_of_its_own(said: str, fie
 
 
 REMEDIES = (
-    (400, "registry.ollama.ai/library/gemma3:270m does not support tools", "choose another model"),
+    (400, "registry.ollama.ai/library/gemma3:270m does not support tools", "does not support tools, which Crow needs"),
     (500, "tools param requires --jinja flag", "--jinja"),
     (
         400,

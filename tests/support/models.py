@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from crow.config.settings import Limits
-from crow.model.base import Model
+from crow.model.base import Model, chance
 from crow.model.facts import Windows
-from crow.model.retries import chance
 from crow.session.models import ModelChoice
 from crow.session.session_model import SessionModel
 

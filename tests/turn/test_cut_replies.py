@@ -13,7 +13,7 @@ from crow.errors import ModelUnavailable, ReplyBroken
 from crow.events import CallSettled, Remark, ReplyCut, Retrying, TextDelta
 from crow.messages import Message, StopReason, Text, UserMessage
 from crow.model import catalog
-from crow.model.retries import FEW_ATTEMPTS
+from crow.model.base import FEW_ATTEMPTS
 from crow.model.scripted import Call, Fail, ScriptedModel, Think, reply
 from crow.turn.history import CUT_OFF
 from tests.support.models import session_model
@@ -66,7 +66,7 @@ def test_the_rest_of_a_reply_that_was_cut_is_asked_for(tmp_path, kind):
     assert said(talk) == "Half of an answer.Fine."
     assert len(bodies) == 3
     [retrying] = talk.of(Retrying)
-    assert "The reply broke off: house broke off the connection" in retrying.title
+    assert "The reply was cut off: house closed the connection" in retrying.title
     assert "Trying again" in retrying.title
     first, asked, rest = talk.history.messages()[1:4]
     assert (words(first), words(rest)) == ("Half of a", "n answer.")
@@ -175,7 +175,7 @@ def test_no_time_for_attempts_means_none(tmp_path):
     limits = Limits(retry_wait=0)
     script = ScriptedModel([reply(Fail(after_text="Half of a")), reply("Hello.")])
     talk = Talk(tmp_path, session_model(script, limits), limits=limits)
-    with pytest.raises(ReplyBroken, match=r"^The reply broke off"):
+    with pytest.raises(ReplyBroken, match=r"^The reply was cut off"):
         asyncio.run(talk.turn("Hi."))
     assert said(talk) == "Half of a"
 

@@ -146,7 +146,7 @@ async def _full_name(model: str) -> str:
         raise CrowError(f"Several providers have a model {model}.", remedy=f"Say which: {names}.")
     if "/" in model:
         describe(model, known.providers)  # says that there is no such provider
-    raise CrowError(f"No provider has a model {model}.", remedy="`crow models` lists those there are.")
+    raise CrowError(f"No provider has a model {model}.", remedy="`crow models` lists the models available.")
 
 
 async def _discover() -> Discovery:

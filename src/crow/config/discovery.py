@@ -134,8 +134,8 @@ def how_to_choose(found: Discovery, environ: Mapping[str, str]) -> str:
     provider = found.providers[name]
     what = f"{provider.api_key_env} is set for" if provider.api_key_env else f"{name} is set up at"
     return (
-        f"{what} {shown_address(provider.base_url)}, but no model of it is chosen: run `crow login --provider {name}`, "
-        f"or set {MODEL}={name}/NAME."
+        f"{what} {shown_address(provider.base_url)}, but no model is chosen. Run `crow login --provider {name}`, or "
+        f"set {MODEL}={name}/NAME."
     )
 
 
@@ -290,7 +290,7 @@ def check_model(environ: Mapping[str, str]) -> None:
     if written and not all(split_model(written)):
         raise ConfigError(
             f'{MODEL}: expected provider/model, found "{one_line(written, 100)}".',
-            remedy="`crow models` lists those there are.",
+            remedy="`crow models` lists the models available.",
         )
 
 

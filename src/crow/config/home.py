@@ -79,20 +79,20 @@ def refuse_link_to_nowhere(folder: str) -> None:
     knows what lies in it, and nothing can be kept."""
     if os.path.islink(folder) and not os.path.exists(folder):
         target = os.path.join(os.path.dirname(folder), os.readlink(folder))
-        remedy = "Make that folder, mount its disk, or let the link lead elsewhere."
-        raise ConfigError(f"{folder} is a link to {target}, which is not there.", remedy=remedy)
+        remedy = "Create that folder, mount its disk, or point the link elsewhere."
+        raise ConfigError(f"{folder} is a link to {target}, which does not exist.", remedy=remedy)
 
 
 def unreadable(path: str, error: OSError) -> ConfigError:
     """That a file of Crow's cannot be read, and what to do about it: the trouble may be its folder's."""
     folder = os.path.dirname(path)
     if isinstance(error, NotADirectoryError):
-        remedy = "Move it away, or name another folder in CROW_HOME." if folder == home(os.environ) else ""
+        remedy = "Move it away, or set CROW_HOME to another folder." if folder == home(os.environ) else ""
         return ConfigError(f"{folder} is not a folder.", remedy=remedy)
     if not isinstance(error, PermissionError):
         return ConfigError(f"{path} cannot be read: {reason(error)}.")
     place, mode = (path, 600) if os.access(folder, os.X_OK) else (folder, 700)
-    return ConfigError(f"{place} cannot be read: {reason(error)}.", remedy=f"It should be yours: chmod {mode} {place}")
+    return ConfigError(f"{place} cannot be read: {reason(error)}.", remedy=f"Make it yours: chmod {mode} {place}")
 
 
 def tighten(home: str) -> None:
@@ -115,8 +115,8 @@ def _refuse_strangers(path: str) -> None:
         except OSError:
             continue  # there is none yet, or whoever reads it says what is wrong
         if owner not in (os.geteuid(), 0):
-            remedy = "Name a folder of your own in CROW_HOME, or take this one over with chown."
-            raise ConfigError(f"{path} belongs to another user, and is not used.", remedy=remedy)
+            remedy = "Set CROW_HOME to a folder of your own, or take this one over with chown."
+            raise ConfigError(f"{path} belongs to another user, so Crow does not use it.", remedy=remedy)
 
 
 def _take_from_others(path: str) -> None:
@@ -170,7 +170,7 @@ def check_writable(home: str) -> None:
         _write_new(attempt, b"", 0o600)
         os.unlink(attempt)
     except OSError as error:
-        remedy = "Make it yours, or name another folder in CROW_HOME."
+        remedy = "Make it yours, or set CROW_HOME to another folder."
         raise ConfigError(f"Nothing can be stored in {home}: {reason(error)}.", remedy=remedy) from error
     if is_new:
         with contextlib.suppress(OSError):
@@ -205,7 +205,7 @@ def write_new_file(path: str, content: bytes) -> None:
         _write_new(path, content, 0o600)
     except FileExistsError:
         remedy = "Choose another name, or move it away."
-        raise CrowError(f"{name} is there already, and is not overwritten.", remedy=remedy) from None
+        raise CrowError(f"{name} already exists.", remedy=remedy) from None
     except OSError as error:
         raise CrowError(f"{name} cannot be written: {reason(error)}.") from error
 
@@ -257,7 +257,7 @@ def locked(path: str) -> Generator[None]:
         raise ConfigError(f"{path} cannot be locked: {reason(error)}.") from error
     try:
         if not wait_for_lock(lock, LOCK_TIMEOUT):
-            raise ConfigError(f"{path} is being written by another Crow that does not finish.")
+            raise ConfigError(f"{path} is locked by another Crow process.")
         yield
     finally:
         os.close(lock)
@@ -304,7 +304,7 @@ def read_versioned(path: str, empty: Content, consequence: str) -> Content:
     try:
         found = msgspec.json.decode(content[:LARGEST_JSON], type=type(empty))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        remedy = f"Mend it or delete it; until then {consequence}."
+        remedy = f"Fix or delete it; until then {consequence}."
         raise ConfigError(f"{path} is damaged: {error}.", remedy=remedy) from error
     if found.version != empty.version:
         remedy = f"Update Crow, or move the file away; until then {consequence}."
@@ -317,5 +317,5 @@ def write_versioned(path: str, content: Versioned) -> None:
     try:
         encoded = msgspec.json.encode(content, order="sorted")
     except UnicodeEncodeError:
-        raise ConfigError("A path that is no UTF-8 cannot be kept.") from None
+        raise ConfigError("A path that is not UTF-8 cannot be stored.") from None
     write_file(path, msgspec.json.format(encoded, indent=1) + b"\n")

@@ -50,7 +50,7 @@ def read_config(path: str) -> str | None:
         raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}, line {line}: expected UTF-8 text, found a byte that is none.") from error
+        raise ConfigError(f"{path}, line {line}: expected UTF-8 text, found a byte that is not.") from error
 
 
 def parse_settings(text: str, path: str) -> Settings:
@@ -79,11 +79,13 @@ def parse_allowed(written: str) -> PermissionRule:
     """`terminal:npm test *`: a tool, and what a rule for it would name; ConfigError says what was expected."""
     tool, colon, scope = (part.strip() for part in written.partition(":"))
     if re.match(r"\w+\(", written):
-        raise ConfigError(f'{written!r}: {_no_tool(written)}. What it is about follows a colon: "terminal:npm test *".')
+        raise ConfigError(
+            f'{written!r}: {_no_tool(written)}. Put what it is about after a colon: "terminal:npm test *".'
+        )
     if not re.fullmatch(r"[\w-]+\*?", tool) or (colon and not scope):
         raise ConfigError(f'{written!r} allows nothing: expected a tool, like "edit", or "terminal:npm test *".')
     if scope and tool.startswith(SERVER_TOOL):
-        raise ConfigError(f"{written!r}: expected the tool alone; a tool of a server is allowed as a whole.")
+        raise ConfigError(f"{written!r}: expected the tool alone: MCP tools can only be allowed as a whole.")
     if not _is_tool(tool):
         raise ConfigError(f"{_no_tool(tool)}.")
     rule = PermissionRule(tool, "allow", **({_SCOPES.get(tool, "path"): scope} if scope else {}))
@@ -148,13 +150,13 @@ def _check_headers(key: str, provider: ProviderSettings, *, has_key: bool) -> No
         if not is_header_value(value):
             raise ValueError(f"{key}.headers.{toml_key(name)}: expected plain ASCII text without line breaks")
         if has_key and name.lower() in (provider.api_key_header.lower(), *KEY_HEADERS):
-            raise ValueError(f"{key}.headers.{toml_key(name)}: expected no header for a key beside a key")
+            raise ValueError(f"{key}.headers.{toml_key(name)}: remove this header or the key: both carry credentials")
 
 
 def _check_variable(key: str, name: str) -> None:
     """What stands there by mistake is not repeated: it may be the key."""
     if name and not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        raise ValueError(f"{key}: expected the name of a variable, like LOCAL_KEY; a key itself goes into api_key")
+        raise ValueError(f"{key}: expected the name of a variable, like LOCAL_KEY; put a key itself in api_key")
 
 
 def _check_model(key: str, model: ModelSettings) -> None:
@@ -177,7 +179,7 @@ def _check_rule(key: str, rule: PermissionRule) -> None:
     if rule.digest is not None:
         raise ValueError(f"{key}.digest: expected only command, path or host; leave it out")
     if rule.host == "*":
-        raise ValueError(f"{key}.host: expected a host; without one the rule is about every host")
+        raise ValueError(f"{key}.host: expected a host; leave it out to mean every host")
     if rule.host is not None:
         check_host(f"{key}.host", rule.host)
 
@@ -193,7 +195,7 @@ _TOOLS_WITH = {
 def _check_scope(key: str, rule: PermissionRule, scope: str) -> None:
     """A rule that refuses must not be without effect because it is about something that the tool does not have."""
     if not getattr(rule, scope).strip() and scope != "host":
-        raise ValueError(f"{key}.{scope}: expected a {scope}; without one the rule is about every call of the tool")
+        raise ValueError(f"{key}.{scope}: expected a {scope}; leave it out to mean every call of the tool")
     if scope == "command":
         _check_command(f"{key}.command", rule.command or "")
     tools = _TOOLS_WITH[scope]
@@ -202,8 +204,8 @@ def _check_scope(key: str, rule: PermissionRule, scope: str) -> None:
         return
     if not (rule.tool.endswith("*") and any(tool.startswith(beginning) for tool in tools)):
         raise ValueError(
-            f"{key}: {rule.tool} has no {scope}, so that the rule would have no effect; expected one of the tools that "
-            f"have: {', '.join(tools)}"
+            f"{key}: {rule.tool} has no {scope}, so the rule would have no effect; expected one of the tools that have "
+            f"one: {', '.join(tools)}"
         )
 
 
@@ -213,7 +215,7 @@ _OPERATOR = re.compile(r"(?:^|\s)(?:\|\|?|&&?|[<>]>?)(?=\s|$)|;(?=\s|$)|\n")
 def _check_command(key: str, command: str) -> None:
     if found := _OPERATOR.search(unquoted(command)):
         what = f'"{found[0].strip()}"' if found[0].strip() else "a line break"
-        raise ValueError(f"{key}: expected the words of one command, found {what}; a rule for each of them covers both")
+        raise ValueError(f"{key}: expected a single command, found {what}; write one rule for each")
 
 
 def unquoted(command: str) -> str:
@@ -239,10 +241,10 @@ def _no_tool(name: str) -> str:
 
     plain = re.match(r"\w*", name.casefold())
     near = get_close_matches(plain[0] if plain else "", (*TOOLS, *_ELSEWHERE), n=1)
-    hint = f', such as "{_ELSEWHERE.get(near[0], near[0])}"' if near else ""
+    hint = f' (did you mean "{_ELSEWHERE.get(near[0], near[0])}"?)' if near else ""
     return (
-        f'there is no tool "{one_line(name, 100)}", so that the rule would have no effect; expected a tool{hint} '
-        f"(there are {', '.join(TOOLS)}), or a server's, such as {SERVER_TOOL}server__tool or {SERVER_TOOL}server__*"
+        f'unknown tool "{one_line(name, 100)}"{hint}. Available: '
+        f"{', '.join(TOOLS)}; and those of MCP servers, such as {SERVER_TOOL}server__tool or {SERVER_TOOL}server__*"
     )
 
 
@@ -307,7 +309,7 @@ def _about_provider(key: str, provider: ProviderSettings) -> Iterator[str]:
         unused.append("wire")
     for name in unused:
         if getattr(provider, name):
-            yield f'{key}.{name}: without effect, as the type is "{provider.type}"'
+            yield f'{key}.{name}: has no effect with type "{provider.type}"'
 
 
 def _about_address(key: str, server: McpServerSettings) -> Iterator[str]:
@@ -319,7 +321,7 @@ def _about_address(key: str, server: McpServerSettings) -> Iterator[str]:
         yield f'{key}.type: expected "http" or "sse" beside url, found "stdio"'
     for unused in ("args", "env"):
         if getattr(server, unused):
-            yield f"{key}.{unused}: expected only beside command; a server with a url is not started by Crow"
+            yield f"{key}.{unused}: expected only with command; Crow does not start a server with a url"
     for name, value in server.headers.items():
         if not is_header_name(name):
             yield f"{key}.headers: expected the name of a header, found {one_line(name, 100)!r}"
@@ -331,7 +333,7 @@ def _about_program(key: str, server: McpServerSettings) -> Iterator[str]:
     if server.type in ("http", "sse"):
         yield f'{key}.type: expected "stdio" beside command, found "{server.type}"'
     if server.headers:
-        yield f"{key}.headers: expected only beside url; a program is given variables, in env"
+        yield f"{key}.headers: expected only with url; for a program, use env"
     if not server.command.strip() or "\0" in "".join((server.command, *server.args, *server.env.values())):
         yield f"{key}: expected a program and arguments without null characters"
     for name in server.env:
@@ -344,6 +346,6 @@ def about_rule(key: str, rule: PermissionRule) -> Iterator[str]:
     fixed = re.sub(r"\s\*\s*\Z", "", unquoted(rule.command or ""))
     if "*" in fixed.strip() and fixed.strip() != "*":
         yield (
-            f'{key}.command: the * in "{one_line(rule.command or "", 100)}" stands for itself alone; expected it as a '
+            f'{key}.command: the * in "{one_line(rule.command or "", 100)}" only stands for itself; expected it as the '
             "last word of its own, which stands for any further words, or in quotes"
         )

@@ -22,7 +22,7 @@ def parse_toml(text: str, path: str) -> dict[str, object]:
         said = re.sub(r"\s*\(at [^)]*\)$", "", str(error))
         raise ConfigError(f"{path}, {_place(str(error), text)}: {said[:1].lower()}{said[1:]}.") from None
     except RecursionError:
-        raise ConfigError(f"{path}: its values are nested too deeply.") from None
+        raise ConfigError(f"{path}: values are nested too deeply.") from None
 
 
 _BARE_TEXT = re.compile(r"\s*([\w.-]+)\s*=\s*[^\W\d]")
@@ -34,7 +34,7 @@ def _expect_quotes(said: str, text: str, path: str) -> None:
     bare = _BARE_TEXT.match(text.splitlines()[int(found[1]) - 1]) if found else None
     if found and bare:
         name = bare[1]
-        raise ConfigError(f'{path}, line {found[1]}: {name}: text stands in quotes, as in {name} = "…".') from None
+        raise ConfigError(f'{path}, line {found[1]}: {name}: put text in quotes, as in {name} = "…".') from None
 
 
 def _place(said: str, text: str) -> str:

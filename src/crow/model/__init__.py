@@ -8,7 +8,7 @@ Where is …?
 - which error a provider's answer becomes (too long, wrong key, rate limit), and where its own words are found:
   `provider_errors.py`
 - where a failed request is sent again, and for how long; how a reply goes on that broke off:
-  `session/session_model.py`, `retries.py` (the pauses), `turn/reply.py`
+  `session/session_model.py`, `base.py` (`ReplyRetries`, the pauses), `turn/reply.py`
 - what is said of a connection that fails or falls silent; who shares connections, and when they are closed: `http.py`
   (the words), `connections.py`
 - how calls that a model wrote as text become calls: `text_calls.py` (follows the stream), `text_call_syntaxes.py`

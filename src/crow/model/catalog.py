@@ -134,7 +134,9 @@ def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping
 
         endpoint.find_endpoint(_split(name)[0], settings, environ)
     elif settings.script and not os.path.isfile(settings.script):
-        raise ConfigError(f"There is no script {settings.script}.", remedy="Check `script` in the configuration.")
+        raise ConfigError(
+            f"The script {settings.script} does not exist.", remedy="Check `script` in the configuration."
+        )
 
 
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
@@ -185,7 +187,7 @@ def _warm_listing(settings: ProviderSettings) -> None:
 def _split(name: str) -> tuple[str, str]:
     provider, _, model = name.partition("/")
     if not provider or not model:
-        raise ConfigError(f"{name!r} is no model's name.", remedy='Write it as "provider/model".')
+        raise ConfigError(f"{name!r} is not a model name.", remedy='Write it as "provider/model".')
     return provider, model
 
 
@@ -197,7 +199,7 @@ def _settings(name: str, providers: Mapping[str, ProviderSettings]) -> ProviderS
         return _DEMO_SETTINGS
     known = ", ".join(sorted(providers)) or "none"
     raise ConfigError(
-        f"There is no provider {provider!r} for the model {name}. Configured providers: {known}.",
+        f'Unknown provider "{provider}" in "{name}". Available: {known}.',
         remedy=f"Run `crow login`, or add [providers.{provider}] to the configuration.",
     )
 
@@ -207,6 +209,6 @@ def _scripted(info: ModelInfo, settings: ProviderSettings) -> Model:
 
     if not settings.script:
         raise ConfigError(
-            f"providers.{info.provider}.script is missing.", remedy='Name a script: script = "file.toml".'
+            f"providers.{info.provider}.script is not set.", remedy='Name a script: script = "file.toml".'
         )
     return scripted.ScriptedModel(scripted.load(settings.script), info=info, record=settings.record)

@@ -185,7 +185,7 @@ def _headers(
         value = VARIABLE.sub(lambda found, variables=variables: variables[found[1]], written)
         if not is_header_value(value):
             raise ConfigError(
-                f"The header {name} of {provider} has characters that no header has.",
+                f"The header {name} of {provider} contains characters that are not allowed in a header.",
                 remedy=f"Check the variables in providers.{provider}.headers.",
             )
         headers[name.lower()] = value
@@ -212,7 +212,7 @@ def _wrong_url(provider: str) -> ConfigError:
     variable = VENDORS[provider].address_variable if provider in VENDORS else ""
     place = f"the variable {variable}" if variable else f"providers.{provider}.base_url"
     return ConfigError(
-        f"The address in {place} is none of a server.", remedy="Write it like https://api.example.com/v1."
+        f"The address in {place} is not a valid URL.", remedy="Use a URL such as https://api.example.com/v1."
     )
 
 
@@ -231,12 +231,13 @@ def _key(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) 
     key = key.strip()  # a line break at the end is what `cat keyfile` leaves
     if len(key.split()) > 1:
         raise ConfigError(
-            f"The key of {provider} has a blank in it (see {key_name}).",
-            remedy="Copy it again, alone: without a word such as Bearer before it.",
+            f"The key of {provider} contains a space (see {key_name}).",
+            remedy="Copy the key alone, without a word such as Bearer.",
         )
     if not (key.isascii() and key.isprintable()):
         # Said here because an HTTP library would quote the key in its own error.
         raise ConfigError(
-            f"The key of {provider} has characters that no key has (see {key_name}).", remedy="Copy it again."
+            f"The key of {provider} contains characters that are not allowed in a key (see {key_name}).",
+            remedy="Copy it again.",
         )
     return key, key_name

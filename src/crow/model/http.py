@@ -202,7 +202,7 @@ class Http(ReplyErrors):
         except httpx2.HTTPError as error:
             raise self._broken(error) from error
         except EventTooLong as error:
-            raise self.unreadable("an event without an end") from error
+            raise self.unreadable("an endless event") from error
         if events := decoder.end():
             yield events
 
@@ -232,7 +232,7 @@ class Http(ReplyErrors):
             beginning += chunk
         if FIELD.match(beginning.lstrip(BLANK)):
             return beginning
-        raise self.wrong_place("something that is no reply", beginning + await _rest(chunks, LONGEST))
+        raise self.wrong_place("something that is not a reply", beginning + await _rest(chunks, LONGEST))
 
     async def _refused(self, response: httpx2.Response) -> ModelError:
         found = read(await self._error_body(response), self.endpoint.scrub)
@@ -259,7 +259,7 @@ class Http(ReplyErrors):
         if isinstance(error, httpx2.TimeoutException):
             what = f"sent nothing for {self._silence(error):g} s"
         else:
-            what = f"broke off the connection ({self.endpoint.scrub(_reason(error))})"
+            what = f"closed the connection ({self.endpoint.scrub(_reason(error))})"
         return ReplyBroken(f"{self.endpoint.provider} {what}.", provider=self.endpoint.provider, remedy="Try again.")
 
     def _unreachable(self, error: httpx2.HTTPError | httpx2.InvalidURL) -> ModelError:
@@ -269,12 +269,12 @@ class Http(ReplyErrors):
         match error, _root(error):
             case httpx2.ConnectTimeout(), _:
                 return unavailable(
-                    f"{provider} did not take the connection at {url} within {CONNECT_TIMEOUT:g} s.",
+                    f"{provider} did not accept the connection at {url} within {CONNECT_TIMEOUT:g} s.",
                     remedy="Check base_url and the network.",
                 )
             case Silence(), _:
                 return unavailable(
-                    f"{provider} did not begin to answer within {self._first:g} s.", remedy=self._silence_remedy
+                    f"{provider} did not start to answer within {self._first:g} s.", remedy=self._silence_remedy
                 )
             case httpx2.TimeoutException(), _:
                 return unavailable(
@@ -300,7 +300,7 @@ class Http(ReplyErrors):
                 )
             case ((httpx2.NetworkError() | httpx2.RemoteProtocolError()), _):
                 return unavailable(
-                    f"{provider} broke off the connection before it answered ({reason}).", remedy="Try again."
+                    f"{provider} closed the connection before it answered ({reason}).", remedy="Try again."
                 )
             case _:
                 return ModelRejected(
@@ -316,25 +316,25 @@ class Http(ReplyErrors):
     def _silence_remedy(self) -> str:
         if self._first == self._idle:
             return "Try again."
-        return "Try again with less at once, or raise `first_token` in [limits]."
+        return "Send less at once, or raise `first_token` in [limits]."
 
     def _without_tls(self, failure: ssl.SSLError, reason: str) -> ModelError:
         """What is said of a TLS handshake that failed. A certificate does not get better by asking again."""
         provider, url = self.endpoint.provider, self.endpoint.shown_url
         if isinstance(failure, ssl.SSLEOFError):
             return ModelUnavailable(
-                f"{provider} broke off the TLS handshake at {url}.", provider=provider, remedy="Try again."
+                f"{provider} aborted the TLS handshake at {url}.", provider=provider, remedy="Try again."
             )
         if failure.reason in NO_TLS:
             return ModelRejected(
-                f"{provider} speaks no TLS at {url}.",
+                f"{provider} does not speak TLS at {url}.",
                 provider=provider,
-                remedy=f"Write base_url with http: {url.replace('https:', 'http:', 1)}",
+                remedy=f"Use http in base_url: {url.replace('https:', 'http:', 1)}",
             )
         return ModelRejected(
             f"The TLS connection to {provider} at {url} failed ({reason}).",
             provider=provider,
-            remedy="Check the server's certificate; SSL_CERT_FILE names further authorities to trust.",
+            remedy="Check the server's certificate. To trust another authority, set SSL_CERT_FILE.",
         )
 
 

@@ -72,10 +72,10 @@ async def list_facts(provider: str, settings: ProviderSettings, environ: Mapping
     try:
         listing: Listing | list[Any] = msgspec.json.decode(body, type=Listing | list[Any])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise connection.unreadable("something that is no list of models") from error
+        raise connection.unreadable("something that is not a list of models") from error
     entries = listing if isinstance(listing, list) else listing.data or listing.models or []
     if entries and not any(isinstance(entry, dict) for entry in entries):
-        raise connection.unreadable("something that is no list of models")
+        raise connection.unreadable("something that is not a list of models")
     return {name: facts_in(entry) for entry in entries if (name := _name(entry))}
 
 

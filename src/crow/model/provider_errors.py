@@ -105,10 +105,10 @@ def from_status(
     if status in (401, 403) or (status == 400 and WRONG_KEY.search(clue)):
         return ModelRefusedKey(message, remedy=_key_remedy(status, key_name), **answer)
     if status == 400 and written:
-        remedy = "The model's calls do not fit the tools: try again, or choose another model."
+        remedy = "The model's calls do not match the tools. Try again, or choose another model."
         return CallMalformed(message, remedy=remedy, written=written, **answer)
     if status in TEMPORARY or status >= 500:
-        remedy = "Try again in a while, or choose another model."
+        remedy = "Try again later, or choose another model."
         return ModelUnavailable(message, remedy=remedy, retry_after=retry_after, **answer)
     return ModelRejected(message, remedy=_rejected_remedy(status), **answer)
 
@@ -123,7 +123,7 @@ def names_overflow(clue: str) -> bool:
 
 def overflow(message: str, window: int | None, **answer: Unpack[AnswerFields]) -> ContextOverflow:
     """The error for a request that is too long; `window` is the number of tokens that came beside the words."""
-    remedy = "The conversation no longer fits the model: use /compact, or start a new session."
+    remedy = "The conversation no longer fits the model. Use /compact or start a new session."
     return ContextOverflow(message, remedy=remedy, window=window or window_named_in(answer.get("said", "")), **answer)
 
 
@@ -147,44 +147,44 @@ def _quoted(status: int, said: str) -> str:
 
 
 def _key_remedy(status: int, key_name: str) -> str:
-    check = f"check {key_name}" if key_name else "give the provider a key in the configuration"
+    check = f"check {key_name}" if key_name else "set a key for the provider in config.toml"
     if status == 403:
-        return f"Run `crow login` or {check}; the key may also lack the right to use this model."
+        return f"Run `crow login` or {check}; the key may also not be allowed to use this model."
     return f"Run `crow login` or {check}."
 
 
 def _rejected_remedy(status: int) -> str:
     if status == 404:
-        return "Check base_url and the model's name; `crow models` lists those there are."
+        return "Check base_url and the model's name. `crow models` lists the models available."
     if 300 <= status < 400:
-        return "Set base_url to the address that the server really has."
-    return "Sending the same again would not help: change the request, or choose another model."
+        return "Set base_url to the server's real address."
+    return "Sending it again would not help. Change the request or choose another model."
 
 
 # --- what only the owner of a model server can change: how a model was started, or that it was not
 
 WITHOUT_TOOLS = (
-    "The model or its template knows no tools, which Crow works with: choose another model. Those that `ollama show "
-    "MODEL` lists with the capability `tools` have them."
+    "This model does not support tools, which Crow needs. Choose one for which `ollama show MODEL` lists the "
+    "capability `tools`."
 )
 
 REMEDIES: tuple[tuple[str, str], ...] = (
     (r"does not support tools", WITHOUT_TOOLS),
-    (r"requires? --jinja|--jinja flag", "Start llama-server with --jinja: without it, no tools can be used."),
+    (r"requires? --jinja|--jinja flag", "Start llama-server with --jinja: tools do not work without it."),
     (
         r"enable-auto-tool-choice|tool-call-parser",
         "Start vLLM with --enable-auto-tool-choice --tool-call-parser NAME; its documentation lists the names.",
     ),
     (
         r"requires more system memory|model failed to load|insufficient system (?:memory|resources)",
-        "The machine has too little memory for it: choose a smaller model, or start it with a smaller window.",
+        "Not enough memory. Choose a smaller model, or start it with a smaller context window.",
     ),
     (
         r"no models? (?:is )?loaded|no model loaded",
-        "Load a model in the server first (LM Studio: `lms load`, or its page for developers).",
+        "Load a model in the server first (LM Studio: `lms load`, or its Developer tab).",
     ),
-    (r"\bmmproj\b", "Start llama-server with --mmproj FILE, the part of the model that sees and hears."),
-    (r"try pulling it first", "Run `ollama pull MODEL` first; `crow models` lists those that are there."),
+    (r"\bmmproj\b", "Start llama-server with --mmproj FILE, which lets the model see and hear."),
+    (r"try pulling it first", "Run `ollama pull MODEL` first. `crow models` lists the models available."),
 )
 """What the server said, and what helps. Some answer so with a status of 500, as if another attempt could succeed."""
 
@@ -426,18 +426,18 @@ class ReplyErrors:
         return ReplyBroken(
             f"{provider} sent {what}{excerpt}.",
             provider=provider,
-            remedy="Try again; if it stays, base_url or the server is at fault.",
+            remedy="Try again. If it happens again, check base_url and the server.",
             is_lasting=True,
         )
 
-    def cut_off(self, what: str = "a reply that stops in the middle") -> ReplyBroken:
+    def cut_off(self, what: str = "an incomplete reply") -> ReplyBroken:
         """The error for a reply that has begun well and is not whole."""
         provider = self.endpoint.provider
         return ReplyBroken(f"{provider} sent {what}.", provider=provider, remedy="Try again.")
 
     def ended_oddly(self, reason: str) -> str:
         """A sentence for the person about a reply that is whole and ended for a reason that nobody knows."""
-        return f"{self.endpoint.provider} ended its reply for a reason unknown to Crow: {self._excerpt(reason)}."
+        return f"{self.endpoint.provider} ended its reply for an unknown reason: {self._excerpt(reason)}."
 
     def complained(self, body: bytes) -> ModelError:
         """The error for a complaint that came where a reply should be."""
@@ -449,11 +449,11 @@ class ReplyErrors:
         try:
             msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self.unreadable("something that is no part of a reply", body)
+            return self.unreadable("something that is not part of a reply", body)
         said = read(body, self.endpoint.scrub)
         if said.understood:
             return in_stream(self.endpoint.provider, said, self.endpoint.key_name)
-        return self.wrong_place("something that is no reply", body)
+        return self.wrong_place("something that is not a reply", body)
 
     def quoted(self, said: str) -> str:
         """What the provider said, fit to be shown to a person."""
@@ -465,7 +465,7 @@ class ReplyErrors:
             return self.complained(arrived.data)
         if arrived.name == WHOLE:
             return self.no_reply(arrived.data)
-        return self.unreadable("something that is no part of a reply", arrived.data)
+        return self.unreadable("something that is not part of a reply", arrived.data)
 
     def _excerpt(self, quoted: bytes | str) -> str:
         """The beginning of something unreadable, to give an idea of it."""
@@ -480,5 +480,5 @@ class ReplyErrors:
         return ModelRejected(
             f"{self.endpoint.provider} answered with {what} at {self.endpoint.shown_url}{excerpt}.",
             provider=self.endpoint.provider,
-            remedy="Check base_url: it should end in the version of the API, such as /v1.",
+            remedy="Check base_url. It should end in the API version, such as /v1.",
         )

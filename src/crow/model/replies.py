@@ -97,7 +97,7 @@ class ReplyGuard:
         if not passage:
             return ""
         shown = " ".join(passage.split())[:60]
-        return f"The reply was stopped: it repeated the same passage without end (“{shown}…”)."
+        return f"The reply was stopped: it kept repeating itself (“{shown}…”)."
 
 
 def repeated_passage(tail: str) -> str:
@@ -120,8 +120,8 @@ LEAST_CUT = 1000
 """Tokens. Some servers count only what they had not read before: such a number is small."""
 
 LARGER_WINDOW = (
-    "Give it a larger window: OLLAMA_CONTEXT_LENGTH (or `num_ctx`) for Ollama, --ctx-size for llama-server, the "
-    "context length with which LM Studio loads the model."
+    "Give it a larger context window: OLLAMA_CONTEXT_LENGTH (or `num_ctx`) for Ollama, --ctx-size for llama-server, "
+    "the context length with which LM Studio loads the model."
 )
 
 

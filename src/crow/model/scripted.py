@@ -153,7 +153,7 @@ def load(path: str) -> list[ScriptedReply]:
             f"The script {path} cannot be read: {error.strerror}.", remedy="Check `script` in the configuration."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The script {path} is no valid TOML: {error}.") from error
+        raise ConfigError(f"The script {path} is not valid TOML: {error}.") from error
     except msgspec.ValidationError as error:
         raise ConfigError(f"The script {path} is wrong: {error}.") from error
     return [_reply(path, number, entry) for number, entry in enumerate(written.reply)]

@@ -63,7 +63,7 @@ def read_project_config(content: bytes, path: str) -> ProjectConfig:
         table = parse_toml(text, shown(path))
         settings = parse_settings(text, shown(path))
     except UnicodeDecodeError:
-        raise ConfigError(f"{shown(path)}: expected UTF-8 text, found a byte that is none.") from None
+        raise ConfigError(f"{shown(path)}: expected UTF-8 text, found a byte that is not.") from None
     except ValueError as error:  # a number with more digits than can be read
         raise ConfigError(f"{shown(path)}: {error}.") from None
     given = [*table, *(f"{name}.{key}" for name in ("terminal", "limits") for key in _keys(table, name))]

@@ -23,12 +23,13 @@ from crow.model.base import (
     ModelInfo,
     ModelRequest,
     Noticed,
+    ReplyRetries,
     Said,
     Usage,
     Waiting,
+    chance,
 )
 from crow.model.replies import ReplyGuard, has_media, silent_loss, tokens_of_request, with_limit
-from crow.model.retries import ReplyRetries, chance
 from crow.session.models import ModelChoice
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class SessionModel:
                             yield piece
             except (ModelUnavailable, ReplyBroken) as error:
                 if shown:
-                    error.message = f"The reply broke off: {error.message}"
+                    error.message = f"The reply was cut off: {error.message}"
                 if shown and not request.unseen:
                     raise
                 reason, pause = error.message, retries.pause_after(error)

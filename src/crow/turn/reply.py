@@ -9,8 +9,7 @@ from crow.errors import ModelUnavailable, ReplyBroken
 from crow.events import TurnIds
 from crow.messages import ProviderData, StopReason
 from crow.model import base as model
-from crow.model.base import told_cost
-from crow.model.retries import ReplyRetries
+from crow.model.base import ReplyRetries, told_cost
 from crow.tools.base import Toolbox
 from crow.turn.history import History
 from crow.turn.waits import Wait

@@ -28,9 +28,8 @@ from crow.messages import (
     tokens_of_tool,
     without_middle,
 )
-from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, Usage, told_cost
+from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, ReplyRetries, Usage, told_cost
 from crow.model.replies import reply_room
-from crow.model.retries import ReplyRetries
 from crow.results import ToolKind, ToolResult
 from crow.tools.ask import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
 from crow.tools.base import SMALL_WINDOW, Toolbox, small_set

@@ -10,7 +10,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from crow.config.settings import Limits, ProviderSettings
-from crow.errors import ModelRejected
 from crow.messages import (
     AssistantMessage,
     AssistantPart,
@@ -40,7 +39,7 @@ from crow.model.wires.encoding import (
     tool_name,
     usable,
 )
-from crow.model.wires.http_model import HttpModel, Learned, Lesson, RefusalPattern, without_projector
+from crow.model.wires.http_model import HttpModel, RefusalPattern, Wire, without_projector
 
 DEFAULT_MAX_TOKENS = 8_192
 """For a model that neither the configuration nor the table of families knows."""
@@ -311,23 +310,22 @@ REFUSALS = (
     RefusalPattern(
         "effort",
         "effort",
-        "{provider} does not take the thought level {level} for {model}: it was left out.",
+        "{provider} does not support the thought level {level} for {model}: it was left out.",
         of_level=True,
     ),
     RefusalPattern("missing thoughts", "thinking.{0,80}must be passed back|missing.{0,40}thinking block"),
     RefusalPattern(
         "thinking",
         "(adaptive|enabled|extended) thinking" + NOT_TAKEN + "|thinking: Extra inputs|thinking.type" + NOT_TAKEN,
-        "{provider} does not let {model} be told how long to think: it decides by itself.",
+        "{provider} does not accept a thought level for {model}: the model decides by itself.",
     ),
     without_projector("images"),
     RefusalPattern(
         "images",
         "image.{0,80}(not support|unsupported|unknown variant)|(not support|unsupported|unknown variant).{0,80}image",
-        "{provider} takes no images for {model}: they were left out.",
+        "{provider} does not accept images for {model}: they were left out.",
     ),
 )
-"""What is left out, or done differently, once a provider has refused it in these words."""
 
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
@@ -342,19 +340,12 @@ def _with_headers(endpoint: Endpoint, more: Mapping[str, str]) -> Endpoint:
     return dataclasses.replace(endpoint, headers={**endpoint.headers, **joined}) if joined else endpoint
 
 
-class MessagesWire:
+class MessagesWire(Wire):
     path = "/messages"
-
-    def __init__(self, info: ModelInfo, endpoint: Endpoint) -> None:
-        self._info = info
-        self._learned = Learned(endpoint, info.model)
+    refusals = REFUSALS
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, refused=self._learned)
 
     def reader(self, errors: ReplyErrors) -> MessagesReader:
         return MessagesReader(errors)
-
-    def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
-        notice = self._learned.learn(error, REFUSALS, request.thought_level)
-        return None if notice is None else Lesson(self, notice)

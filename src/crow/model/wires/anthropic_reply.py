@@ -113,7 +113,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
             raise self._errors.cut_off() if self._anything else self._errors.unreadable("an empty reply")
         stop_reason = STOP_REASONS.get(self._stop_reason)
         if stop_reason is None and not self._anything:
-            raise self._errors.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
+            raise self._errors.unreadable("an empty reply that ended for an unknown reason", repr(self._stop_reason))
         notice = self._about_the_end(stop_reason)
         done = Done(stop_reason or StopReason.END_TURN, paused=self._stop_reason == PAUSED)
         return [Noticed(notice), done] if notice else [done]
@@ -137,7 +137,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
             return self._errors.ended_oddly(self._stop_reason)
         match self._stop_details:
             case {"explanation": str(why)} if stop_reason is StopReason.REFUSAL and why.strip():
-                return f"{self._errors.endpoint.provider} says why it refused: {self._errors.quoted(why)}"
+                return f"{self._errors.endpoint.provider} gave a reason for refusing: {self._errors.quoted(why)}"
             case _:
                 return ""
 

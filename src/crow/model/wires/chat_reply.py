@@ -143,7 +143,7 @@ class ChatReader(ReplyReader[Chunk]):
         if FAILED.fullmatch(reason):
             raise self._errors.cut_off(f"a reply that the server could not finish: {reason!r}")
         if stop_reason is None and not self._anything:
-            raise self._errors.unreadable("nothing but an end for a reason unknown to Crow", repr(reason))
+            raise self._errors.unreadable("an empty reply that ended for an unknown reason", repr(reason))
         if stop_reason in (None, StopReason.END_TURN) and not all(call.name for call in self._calls):
             raise self._errors.unreadable("a tool call without a name")
         if self._refused:

@@ -42,7 +42,7 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", 
 
 
 def encode(info: ModelInfo, request: ModelRequest, dialect: Dialect, learned: Container[str] = ()) -> bytes:
-    """`learned` has the names of what the model's server was found to refuse; see `chat.REFUSALS`."""
+    """`learned` has the names of what the model's server was found to refuse; see `openai.REFUSALS`."""
     if "images" in learned:
         info = msgspec.structs.replace(info, images=False)
     writer = MessageWriter(info, dialect, learned)

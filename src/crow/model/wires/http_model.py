@@ -8,8 +8,9 @@ in a table; everybody else's are learned here, by one refusal each.
 import bisect
 import contextlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -22,9 +23,8 @@ from crow.model.wires.stream_parsing import ReplyReader
 
 
 class Lesson(NamedTuple):
-    """What a refusal taught: the wire to send the same request with again, and what the person should know of it."""
+    """What a refusal taught: the same request is sent again, and the person told of it."""
 
-    wire: "Wire"
     notice: str = ""
     request: ModelRequest | None = None
     """Sent instead of the one that was refused."""
@@ -36,29 +36,11 @@ class Lesson(NamedTuple):
         return [*([Noticed(self.notice)] if self.notice else []), *self.reply]
 
 
-class Wire(Protocol):
-    """A wire format as one model of one provider speaks it: how a request is written and its reply read."""
-
-    @property
-    def path(self) -> str:
-        """Where requests go, below the provider's address."""
-        ...
-
-    def encode(self, request: ModelRequest) -> bytes: ...
-
-    def reader(self, errors: ReplyErrors) -> ReplyReader[Any]: ...
-
-    def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
-        """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once:
-        `Learned` remembers it."""
-        ...
-
-
 class HttpModel:
     """A model behind a wire format. A refusal that teaches something is answered at once, as long as nothing of the
     reply was shown; what was learned counts for all further requests."""
 
-    def __init__(self, info: ModelInfo, connection: Http, wire: Wire, extra_body: Mapping[str, Any]) -> None:
+    def __init__(self, info: ModelInfo, connection: Http, wire: "Wire", extra_body: Mapping[str, Any]) -> None:
         self.info = info
         self._http = connection
         self._wire = wire
@@ -88,7 +70,6 @@ class HttpModel:
                     end = reader.finish()
             except ModelRejected as error:
                 lesson = self._learn(error, request, shown=shown)
-                self._wire = lesson.wire
                 request = lesson.request or request
                 for event in lesson.events:
                     yield event
@@ -181,7 +162,7 @@ class RefusalPattern(msgspec.Struct, frozen=True):
 
 def without_projector(name: str) -> RefusalPattern:
     """How llama.cpp refuses a picture, with a status of 500, when it was started without the part that sees."""
-    notice = "{provider} takes no images for {model}: they are left out. llama-server sees with --mmproj FILE."
+    notice = "{provider} does not accept images for {model}: they are left out. llama-server sees with --mmproj FILE."
     return RefusalPattern(name, r"image.{0,80}\bmmproj\b", notice, statuses=(400, 500))
 
 
@@ -215,3 +196,28 @@ class Learned:
                 notice = pattern.notice.format(provider=self._provider, model=self._model, level=level)
                 return notice if level or not pattern.of_level else ""
         return None
+
+
+class Wire(ABC):
+    """A wire format as one model of one provider speaks it: how a request is written and its reply read."""
+
+    path: str
+    """Where requests go, below the provider's address."""
+    refusals: Sequence[RefusalPattern] = ()
+    """What is left out, or done differently, once a provider has refused it in these words."""
+
+    def __init__(self, info: ModelInfo, endpoint: Endpoint) -> None:
+        self._info = info
+        self._learned = Learned(endpoint, info.model)
+
+    @abstractmethod
+    def encode(self, request: ModelRequest) -> bytes: ...
+
+    @abstractmethod
+    def reader(self, errors: ReplyErrors) -> ReplyReader[Any]: ...
+
+    def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
+        """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once:
+        `Learned` remembers it."""
+        notice = self._learned.learn(error, self.refusals, request.thought_level)
+        return None if notice is None else Lesson(notice)

@@ -11,7 +11,6 @@ from typing import Any, assert_never
 
 import msgspec
 
-from crow.errors import ModelRejected
 from crow.messages import (
     AssistantMessage,
     Audio,
@@ -27,7 +26,6 @@ from crow.messages import (
     UserPart,
 )
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.endpoint import Endpoint
 from crow.model.provider_errors import ReplyErrors
 from crow.model.wires.encoding import (
     EMPTY_MESSAGE,
@@ -40,7 +38,7 @@ from crow.model.wires.encoding import (
     tool_name,
     usable,
 )
-from crow.model.wires.http_model import Learned, Lesson, RefusalPattern, without_projector
+from crow.model.wires.http_model import RefusalPattern, Wire, without_projector
 from crow.model.wires.responses_reply import ResponsesReader
 
 LEAST_OUTPUT = 16
@@ -192,25 +190,25 @@ REFUSALS = (
     RefusalPattern(
         "responses.summary",
         r"verified to generate reasoning summaries",
-        "{provider} shows no thoughts of {model}: OpenAI wants the organization verified before it does.",
+        "{provider} hides the thoughts of {model} until your OpenAI organization is verified.",
     ),
     RefusalPattern("responses.summary", r"reasoning\.summary"),
     RefusalPattern(
         "responses.stream",
         r"verified to stream",
-        "{provider} sends replies of {model} only whole: OpenAI wants the organization verified before it streams.",
+        "{provider} does not stream replies of {model} until your OpenAI organization is verified.",
     ),
     RefusalPattern(
         "responses.effort",
         r"reasoning[._]effort|effort level|'(none|minimal|low|medium|high|xhigh|max)' is not supported",
-        "{provider} does not take the thought level {level} for {model}: it is left out.",
+        "{provider} does not support the thought level {level} for {model}: it is left out.",
         of_level=True,
     ),
     # What was sealed for another account or model, or lost what followed it: better without than no answer.
     RefusalPattern(
         "responses.thoughts",
         r"required following item|of type '?reasoning|could not be (verified|decrypted)",
-        "{provider} did not take back the earlier thoughts of {model}: they are left out from now on.",
+        "{provider} rejected the earlier thoughts of {model}: they are left out from now on.",
     ),
     RefusalPattern("responses.sealed", r"encrypted[ _]content"),
     RefusalPattern("responses.reasoning", r"(unsupported|unknown|unrecognized|extra)[^.]*\breasoning\b"),
@@ -219,24 +217,17 @@ REFUSALS = (
     RefusalPattern(
         "responses.images",
         r"image[^.]*not supported|not support[^.]*image|input_image",
-        "{model} takes no images: they are left out.",
+        "{model} does not accept images: they are left out.",
     ),
 )
 
 
-class ResponsesWire:
+class ResponsesWire(Wire):
     path = "/responses"
-
-    def __init__(self, info: ModelInfo, endpoint: Endpoint) -> None:
-        self._info = info
-        self._learned = Learned(endpoint, info.model)
+    refusals = REFUSALS
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._learned)
 
     def reader(self, errors: ReplyErrors) -> ResponsesReader:
         return ResponsesReader(errors)
-
-    def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
-        notice = self._learned.learn(error, REFUSALS, request.thought_level)
-        return None if notice is None else Lesson(self, notice)
