@@ -221,7 +221,7 @@ def test_export_to_a_file_is_private_and_overwrites_nothing(tmp_path):
     assert path.read_text() == said(sessions(tmp_path, "export", session))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("mine")
-    assert "is there already" in complaint(sessions(tmp_path, "export", session, "--output", str(path)))
+    assert "already exists" in complaint(sessions(tmp_path, "export", session, "--output", str(path)))
     assert path.read_text() == "mine"
     target = tmp_path / "target"
     (tmp_path / "dangling").symlink_to(target)
