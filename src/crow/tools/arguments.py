@@ -17,10 +17,6 @@ from crow.messages import ToolCall, ToolSpec, has_too_many_values, json_object
 from crow.tools.base import Tool
 from crow.visible import one_line
 
-_UNLISTED = "x-unlisted"
-UNLISTED = msgspec.Meta(extra_json_schema={_UNLISTED: True})
-"""Of an argument that models know from the tools of others, and that they are not told of."""
-
 
 @functools.cache
 def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -50,7 +46,7 @@ def _says_nothing(key: str, value: Any) -> bool:
     """A title repeats a name; a default that is empty is what everybody expects. A property may be called so too."""
     if key == "title" and isinstance(value, str):
         return True
-    return (key == "default" and value in (None, "")) or (isinstance(value, dict) and _UNLISTED in value)
+    return key == "default" and value in (None, "")
 
 
 # --- reading a call

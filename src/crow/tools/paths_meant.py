@@ -1,7 +1,7 @@
-"""Decides which file a model means by a path with quotes, markup or a line number; suggests near paths; refuses odd
+"""Decides which file a model means by a path with quotes or a line number; suggests near paths; refuses odd
 names for new files.
 
-Models put a path into quotes or markup, add a line's number, or write another blank than the one in the file's name.
+Models put a path into quotes, or add a line's number.
 What lies at the path exactly as it is written always comes first. Another reading counts only if it leads to the one
 thing that is there. The path is resolved here, once: what is judged is what will be used.
 """
@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from crow.disk import Disk
 from crow.errors import CrowError, WorkspaceError
@@ -26,13 +25,8 @@ from crow.visible import UNSEEN_WHEN_COPIED, capitalised, one_line
 
 _AT_THE_ENDS = "".join(chr(number) for number in range(33)) + "\x7f\u00a0\u3000" + UNSEEN_WHEN_COPIED
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001 -- as they are written
-_TAGGED = re.compile(r"<(path|file|file_?path|filename)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
-_FILE_URL = re.compile(r"file://(?:localhost)?(/.*)", re.IGNORECASE | re.DOTALL)
 _LINE = re.compile(r"(?::\d+(?:[-:]\d+)?:?|#L\d+(?:-L?\d+)?)$")
 _MOST_LAYERS = 4
-
-_ALIKE = str.maketrans({**dict.fromkeys("’‘‛ʼ＇", "'"), **dict.fromkeys("“”„＂", '"'), **dict.fromkeys("‐‑‒–—−", "-")})  # noqa: RUF001
-_BLANKS = re.compile(r"[^\S\n]")
 
 _CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{UNSEEN_WHEN_COPIED}]")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*://")
@@ -63,8 +57,6 @@ async def path_meant(workspace: Workspace, written: str) -> PathMeant:
         path = await workspace.resolve(reading)
         if path.existed:
             found.setdefault(path.real, (reading, path))
-    if not found and (twin := await _twin(workspace, written, exact)) is not None:
-        found[twin[1].real] = twin
     if len(found) != 1:
         return PathMeant(exact)
     [(reading, path)] = found.values()
@@ -121,45 +113,18 @@ def _readings(written: str) -> Iterator[str]:
 
 
 def _bare(written: str) -> str:
-    """A path without blanks, quotes and markup around it."""
+    """A path without blanks and quotes around it."""
     path = written
     for _ in range(_MOST_LAYERS):
         before = path
         path = path.strip(_AT_THE_ENDS)
-        if (tagged := _TAGGED.fullmatch(path)) is not None:
-            path = tagged[2]
-        elif len(path) > 2 and _PAIRS.get(path[0]) == path[-1]:
+        if len(path) > 2 and _PAIRS.get(path[0]) == path[-1]:
             path = path[1:-1]
         elif len(path) > 1 and path[0] == "@":
             path = path[1:]
-        elif (url := _FILE_URL.fullmatch(path)) is not None:
-            path = unquote(url[1], errors="surrogateescape")
         if path == before:
             break
     return path or written
-
-
-async def _twin(workspace: Workspace, written: str, exact: ResolvedPath) -> tuple[str, ResolvedPath] | None:
-    """The one name in the same folder that looks the same: with another blank, apostrophe or dash in it."""
-    bare = _bare(written)
-    folded = _folded(os.path.basename(bare))
-    if bare.isascii() or not workspace.contains(exact.real):
-        return None
-    folder = os.path.dirname(bare)
-    try:
-        names = await workspace.list_folder(await workspace.resolve(folder or "."))
-    except WorkspaceError:
-        return None
-    alike = [name.rstrip("/") for name in names if _folded(name.rstrip("/")) == folded]
-    if len(alike) != 1:
-        return None
-    reading = os.path.join(folder, alike[0])
-    return reading, await workspace.resolve(reading)
-
-
-def _folded(name: str) -> str:
-    plain = _BLANKS.sub(" ", unicodedata.normalize("NFC", name)).translate(_ALIKE)
-    return "".join(character for character in plain if character not in UNSEEN_WHEN_COPIED)
 
 
 async def _check_new(workspace: Workspace, path: str) -> None:

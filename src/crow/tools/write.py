@@ -57,7 +57,6 @@ class Write(ChangeTool):
     async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "WriteAction":
         # for the first write
         from crow.tools.editing.interpretations import with_line_ends_meant
-        from crow.tools.editing.refusals import inside_cdata
 
         arguments, unknown = _reader.read(call)
         path = look.path
@@ -65,9 +64,6 @@ class Write(ChangeTool):
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", advice=_remedy(gap, self._advice))
         notes: list[str] = []
-        if (inside := inside_cdata(path.real, arguments.content)) is not None:
-            arguments = msgspec.structs.replace(arguments, content=inside)
-            notes.append("`<![CDATA[` and `]]>` around the content were left out.")
         meant = with_line_ends_meant(path.real, arguments.content, ("", ""))
         if meant is not None:
             arguments = msgspec.structs.replace(arguments, content=meant)

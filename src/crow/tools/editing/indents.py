@@ -11,11 +11,6 @@ from crow.diff import Change, compare_lines
 from crow.tools.editing.forms import STRIPPED, look_alike_kind, plain_blanks, plain_form
 from crow.tools.editing.restyling import always_meant, with_style_of
 
-MOST_PAIRS = 10_000
-"""Pairs of lines that may be compared to find out which was changed into which."""
-LEAST_ALIKE = 0.5
-"""How much of a line must be left in the one that it was changed into."""
-
 
 class LineFit:
     """Fits new lines into the place of actual ones, for old lines that stand for these.
@@ -34,38 +29,15 @@ class LineFit:
         """Which blanks at the ends of the file's lines those of the old lines always stand for."""
         self._foreign = _foreign_kinds(pairs, code) if code else frozenset[str]()
         self._gaps_fitted: set[int] = set()
-        self._gaps_meant: set[int] = set()
-        self._shift_all = True
-        indents = map_indents(pairs)
-        self._first: tuple[str, str] | None = None
-        if indents is None and len(pairs) > 1:  # models often begin to copy in the midst of the first line
-            self._first = (indent_of(pairs[0][0]), indent_of(pairs[0][1]))
-            indents = map_indents(pairs[1:])
-            if indents is not None and any(mine != theirs for mine, theirs in indents.items()):
-                indents = None
-        self._indents = indents
+        self._indents = map_indents(pairs)
 
     @property
     def fits(self) -> bool:
         return self._indents is not None
 
-    def overlook_indents(self, new: Sequence[str]) -> None:
-        """Makes lines fit that lost all of their indents, in both texts: each new line gets that of the line which it
-        stands for. There must be one for each of them, and no choice."""
-        if any(indent_of(line) for line in (*self._old, *new)):
-            return
-        for change in compare_lines([_bare(line) for line in self._old], [_bare(line) for line in new]):
-            mine = [number for number in range(change.old_start, change.old_end) if number in self._counterparts]
-            added = [line for line in new[change.new_start : change.new_end] if line.strip(STRIPPED)]
-            if len(mine) != len(added) or len({indent_of(self._actual[self._counterparts[one]]) for one in mine}) > 1:
-                return
-        self._indents = {}
-
     def fit(self, new: Sequence[str]) -> list[str]:
         self._gaps_fitted.clear()
-        self._shift_all = self._is_relative(new)
         changes = compare_lines([_bare(line) for line in self._old], [_bare(line) for line in new])
-        self._gaps_meant = self._changed_gaps(changes, new)
         fitted: list[str] = []
         position = 0
         for change in changes:
@@ -82,18 +54,6 @@ class LineFit:
             return line
         return "".join(plain_form(one) if look_alike_kind(one) in self._foreign else one for one in line)
 
-    def _changed_gaps(self, changes: Sequence[Change], new: Sequence[str]) -> set[int]:
-        """The old lines before which the new text has other blank lines than the old one: it is to have those."""
-        meant: set[int] = set()
-        for change in changes:
-            replaced = range(change.old_start, change.old_end)
-            meant |= {self._next(number) for number in replaced if number not in self._counterparts}
-            ends_blank = change.new_end > change.new_start and not new[change.new_end - 1].strip(STRIPPED)
-            is_in_gap = not replaced and not {change.old_start - 1, change.old_start} & self._counterparts.keys()
-            if ends_blank or is_in_gap:
-                meant.add(self._next(change.old_end - 1))
-        return meant
-
     def _next(self, number: int) -> int:
         """The next old line after a number that is not blank; -1 if there is none."""
         return next((other for other in range(number + 1, len(self._old)) if other in self._counterparts), -1)
@@ -102,12 +62,11 @@ class LineFit:
         """The actual line that an old one stands for, with the blank lines before it."""
         if number in self._counterparts:
             return [*self._gap(number), self._actual[self._counterparts[number]]]
-        following = self._next(number)
-        return [""] if following in self._gaps_meant else self._gap(following)
+        return self._gap(self._next(number))
 
     def _gap(self, number: int) -> list[str]:
-        """The blank lines before the actual line that an old one stands for, once, unless the new text has its own."""
-        if number < 0 or number in self._gaps_meant or number in self._gaps_fitted:
+        """The blank lines before the actual line that an old one stands for, once."""
+        if number < 0 or number in self._gaps_fitted:
             return []
         self._gaps_fitted.add(number)
         first = end = self._counterparts[number]
@@ -125,66 +84,31 @@ class LineFit:
             if old is not None and new[number].strip(STRIPPED):
                 fitted += self._gap(old)
             if number in pairs:
-                fitted.append(self._line_like(pairs[number], new[number], is_first=number == 0))
+                fitted.append(self._line_like(pairs[number], new[number]))
             else:
-                fitted.append(self._reindented(new[number], is_first=number == 0))
+                fitted.append(self._reindented(new[number]))
         return fitted
 
     def _paired(self, old: Sequence[int], new: Sequence[int], lines: Sequence[str]) -> dict[int, int]:
-        """Which new line is a changed old one, in order."""
-        from rapidfuzz.distance import Indel
-
+        """Which new line is a changed old one, in order, if they are as many."""
         worded = [number for number in new if lines[number].strip(STRIPPED)]
-        if len(worded) == len(old):
-            return dict(zip(worded, old, strict=True))
-        if len(old) * len(new) > MOST_PAIRS:
-            return {}
-        pairs: dict[int, int] = {}
-        left = list(old)
-        for number in new:
-            text = lines[number].strip(STRIPPED)
-            likeness = [Indel.normalized_similarity(self._old[one].strip(STRIPPED), text) for one in left]
-            best = max(range(len(left)), key=likeness.__getitem__, default=-1)
-            if text and best >= 0 and likeness[best] >= LEAST_ALIKE:
-                pairs[number] = left[best]
-                left = left[best + 1 :]
-        return pairs
+        return dict(zip(worded, old, strict=True)) if len(worded) == len(old) else {}
 
-    def _line_like(self, number: int, new: str, *, is_first: bool) -> str:
+    def _line_like(self, number: int, new: str) -> str:
         """A changed line: what did not change in it is as in the file."""
         old, actual = self._old[number], self._actual[self._counterparts[number]]
         (old_indent, old_body, old_end), (indent, body, end) = split_blanks(old), split_blanks(actual)
         new_indent, new_body, new_end = split_blanks(new)
         if new_indent != old_indent:
-            indent = self._translated(new_indent, is_first=is_first)
+            indent = self._translated(new_indent)
         return indent + with_style_of(body, old_body, new_body) + (end if new_end == old_end else new_end)
 
-    def _reindented(self, line: str, *, is_first: bool) -> str:
+    def _reindented(self, line: str) -> str:
         indent, body, end = split_blanks(line)
         ending = self._ends.get(end, end)
-        return self._translated(indent, is_first=is_first) + body + ending if body else ending
+        return self._translated(indent) + body + ending if body else ending
 
-    def _is_relative(self, new: Sequence[str]) -> bool:
-        """Whether the lines after the first are indented as that is written, and not as they stand in the file.
-
-        One old line alone does not tell: models also copy a line from where its text begins.
-        """
-        if len(self._counterparts) != 1:
-            return True
-        [(mine, theirs)] = self._counterparts.items()
-        actual = indent_of(self._actual[theirs])
-        rest = [line for line in new[1:] if line.strip(STRIPPED)]
-        if not rest or len(indent_of(self._old[mine])) >= len(actual):
-            return True
-        if not all(indent_of(line).startswith(actual) for line in rest):
-            return True
-        return _opens_block(new[0]) and indent_of(rest[0]) == actual
-
-    def _translated(self, indent: str, *, is_first: bool) -> str:
-        if not is_first and not self._shift_all:
-            return indent
-        if is_first and self._first is not None and indent == self._first[0]:
-            return self._first[1]
+    def _translated(self, indent: str) -> str:
         return translate_indent(indent, self._indents) if self._indents else indent
 
 
@@ -192,10 +116,6 @@ def _foreign_kinds(pairs: Sequence[tuple[str, str]], code: str) -> frozenset[str
     """The kinds of look-alikes that old lines have, and nothing in the file."""
     mine = {look_alike_kind(one) for old, _ in pairs if not old.isascii() for one in old}
     return frozenset(mine - {look_alike_kind(one) for one in set(code)} - {""}) if mine else frozenset()
-
-
-def _opens_block(line: str) -> bool:
-    return line.rstrip(STRIPPED).endswith((":", "{", "(", "[", "->", "=>", "do", "then"))
 
 
 def _bare(line: str) -> str:

@@ -42,8 +42,6 @@ def other_interpretations(old: str, new: str, plain: str) -> Iterator[EditInterp
         meant = with_line_feeds(unescape(bare.old))
         if meant != bare.old and meant:
             yield _unescaped(bare, meant, what, unescape)
-    if (found := _typeset(bare)) is not None:
-        yield found
 
 
 # --- wrappers
@@ -60,17 +58,8 @@ def inside_fence(text: str) -> str | None:
     return None if f"\n{opening[1]}" in inside else inside
 
 
-_IN_QUOTES = re.compile(r"`([^`\n]+)`|<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
-
-
 def _without_fence(interpretation: EditInterpretation) -> EditInterpretation | None:
     old, new = inside_fence(interpretation.old), inside_fence(interpretation.new)
-    first, second = _OPENING.match(interpretation.old), _OPENING.match(interpretation.new)
-    if old is None and first is not None and second is not None:
-        return EditInterpretation("a code fence", interpretation.old[first.end() :], interpretation.new[second.end() :])
-    mine, theirs = _IN_QUOTES.fullmatch(interpretation.old), _IN_QUOTES.fullmatch(interpretation.new)
-    if mine is not None and theirs is not None:
-        return EditInterpretation("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
     return None if old is None else EditInterpretation("a code fence", old, interpretation.new if new is None else new)
 
 
@@ -94,26 +83,6 @@ def _unmarked(text: str) -> str:
     return "\n".join(line[1:] for line in text.split("\n"))
 
 
-# --- characters that a keyboard lacks
-
-_TYPED = re.compile(r"(?<= )--(?= )|(?<=[^\W\d_])(?:--|`)(?=[^\W\d_])")
-"""Two hyphens for a dash, and a grave accent for an apostrophe."""
-
-
-def _typeset(interpretation: EditInterpretation) -> EditInterpretation | None:
-    """With a dash for two hyphens, if the new text has no more of them: else some may be meant as they are."""
-    count = len(_TYPED.findall(interpretation.old))
-    if not count or len(_TYPED.findall(interpretation.new)) > count:
-        return None
-    what = f"{interpretation.what} and look-alike characters" if interpretation.what else "look-alike characters"
-    old, new = (_TYPED.sub(_typeset_character, text) for text in (interpretation.old, interpretation.new))
-    return interpretation._replace(what=what, old=old, new=new)
-
-
-def _typeset_character(found: re.Match[str]) -> str:
-    return "'" if found[0] == "`" else "\u2014"
-
-
 # --- escapes
 
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -130,13 +99,8 @@ def _replacing(pattern: str) -> Callable[[str], str]:
 
 
 _UNESCAPES: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("escapes that are too many", _replacing(r"""\\["'`\\/]""")),
     ("escapes that are too many", _replacing(ESCAPE)),
-    ("escapes that are too many", _replacing(r"""\\["'`]""")),
-    ("escapes that are too many", _replacing(r"\\[ntr]")),
-    ("escapes that are too many", _replacing(r"\\u[0-9a-fA-F]{4}")),
-    ("escapes that are too many", _replacing(r"\\[_*#\[\]()<>$&|~!{}.+-]")),
-    ("escapes that are too many", _replacing(r"\\[`$]")),
+    ("escapes that are too many", _replacing(r"\\[_*#\[\]()<>$&|~!{}.+`-]")),
     ("HTML entities", _replacing(ENTITY)),
 )
 

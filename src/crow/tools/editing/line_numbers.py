@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from crow.tools.editing import EditInterpretation
-from crow.tools.editing.forms import STRIPPED, plain_form
+from crow.tools.editing.forms import STRIPPED
 
 WHAT = "line numbers"
 _BLANKS_UNCLEAR = "how many blanks belong to its line numbers cannot be told"
@@ -95,7 +95,7 @@ def without_numbers(old: str, new: str, file: Sequence[str]) -> EditInterpretati
         first, separator = there
         return _without(numbered, separator, new, line=first, only_there=True)
     if not (marked := _marked_lines(old)):
-        return _without_most_numbers(old, new)
+        return None
     mark = _alike(marked[0].mark)
     readings = [mark]
     if mark != "\t" and all(not line.rest or line.rest.startswith(" ") for line in marked):
@@ -144,18 +144,8 @@ def _separators(rest: str) -> Iterator[str]:
 
 
 def _is_line(text: str, actual: str) -> bool:
-    """Whether a text is a line of the file, but for look-alikes and blanks at its end."""
-    text, actual = text.rstrip(STRIPPED), actual.rstrip(STRIPPED)
-    if text == actual:
-        return True
-    body, actual_body = text.lstrip(STRIPPED), actual.lstrip(STRIPPED)
-    if len(text) - len(body) != len(actual) - len(actual_body) or (text.isascii() and actual.isascii()):
-        return False
-    return text[: -len(body)] == actual[: -len(actual_body)] and _plain(body) == _plain(actual_body)
-
-
-def _plain(text: str) -> str:
-    return "".join(map(plain_form, text))
+    """Whether a text is a line of the file, but for blanks at its end."""
+    return text.rstrip(STRIPPED) == actual.rstrip(STRIPPED)
 
 
 def _without(
@@ -205,15 +195,3 @@ def _like(line: str, known: _NumberedLine, separator: str) -> _NumberedLine | No
 
 AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
 """A number as `read` writes it."""
-
-
-def _without_most_numbers(old: str, new: str) -> EditInterpretation | None:
-    """For a text whose first line was copied from where its text begins, and the others with their numbers."""
-    first, _, rest = old.partition("\n")
-    numbers = [found for line in rest.split("\n") if line.strip() for found in [AS_READ.match(line)]]
-    if not first.strip() or not numbers or not all(numbers):
-        return None
-    counted = [int(found[1]) for found in numbers if found is not None]
-    if any(other - one != 1 for one, other in pairwise(counted)):
-        return None
-    return EditInterpretation(WHAT, AS_READ.sub("", old), AS_READ.sub("", new), counted[0] - 1, only_there=True)

@@ -20,12 +20,9 @@ from crow.tools.editing import TextEdit
 from crow.tools.editing.interpretations import with_line_ends_meant
 from crow.tools.editing.refusals import (
     LARGEST_TOLERANT,
-    SURELY_MEANT,
     MatchOptions,
     ambiguous,
     not_found,
-    number_of,
-    said_lines,
     unclear,
 )
 from crow.tools.editing.replacements import (
@@ -35,7 +32,6 @@ from crow.tools.editing.replacements import (
     apply,
     joined_with,
     occurrences,
-    only_place,
     without_foreign_ends,
 )
 from crow.tools.editing.soundness import (
@@ -121,7 +117,7 @@ class _Planner:
         try:
             matches = self._matches(self._source, edit, name)
         except _NoPlace as error:
-            if not self._follows_on(number, edit, name) and not self._is_done(edit, name):
+            if not self._follows_on(number, edit, name):
                 raise WorkspaceError(error.message, advice=error.advice) from None
             return
         if len(self._found) + len(matches) > MOST_REPLACED:
@@ -152,17 +148,6 @@ class _Planner:
         self._notes.append(f"{name} was applied to what the edits before it made.")
         return True
 
-    def _is_done(self, edit: TextEdit, name: str) -> bool:
-        """Whether an edit among others was made before: its new text is there."""
-        new = with_line_feeds(edit.new)
-        if len(self._edits) == 1 or len(new.strip()) < SURELY_MEANT or not self._manner.reveal:
-            return False
-        place = only_place(self._source.plain, new)
-        if place is not None:
-            line = self._source.line_of(place)
-            self._notes.append(f"{name} was made already: its new text is at line {line}, its old text nowhere.")
-        return place is not None
-
 
 def _with_ends_of_the_file(text: str, edit: TextEdit) -> TextEdit:
     """Who writes LF in the old text and CR LF in the new one means it; else a file of LF alone gets no CR LF."""
@@ -188,7 +173,6 @@ def _match(
     """The places that an edit means, and what must be said of how they were found."""
     old = with_line_feeds(edit.old)
     if edit.all and (places := list(islice(occurrences(source.plain, old, step=len(old)), MOST_REPLACED + 1))):
-        _check_expected(source, edit, places, name)
         return [PlainMatch(start, start + len(old), edit.new) for start in places], ()
     places = list(islice(occurrences(source.plain, old), MOST_PLACES))
     if len(places) == 1 or (places and len(places) == times):
@@ -212,7 +196,6 @@ def _match(
                     "JSON needs it.",
                 )
             places = [match.start for match in matches]
-            _check_expected(source, edit, places, name)
             note = f"{name} matched at line {source.line_of(places[0])} by overlooking {found.what}."
             if found.exact is not None:
                 meant = msgspec.structs.replace(edit, old=found.exact.old, new=found.exact.new)
@@ -221,16 +204,6 @@ def _match(
             _check_classes(source, matches[0], edit, name, manner, is_shifted=True)
             return matches, (note,)
     raise _NoPlace(*not_found(source, edit, name, manner))
-
-
-def _check_expected(source: Source, edit: TextEdit, places: Sequence[int], name: str) -> None:
-    """WorkspaceError if an edit of all places has another number of them than its call says."""
-    if edit.expected_replacements not in (0, len(places)):
-        raise WorkspaceError(
-            f"{name} is said to have {edit.expected_replacements} places, and its old text occurs {number_of(places)} "
-            f"times, at lines {said_lines(source, places)}. Nothing was changed.",
-            advice="Give the right number, or add lines around the old text until it is the place that is meant.",
-        )
 
 
 def _meant(source: Source, found: TolerantMatches, edit: TextEdit) -> list[PlainMatch]:

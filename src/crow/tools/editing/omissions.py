@@ -83,7 +83,6 @@ def _hints() -> re.Pattern[str]:
 _LINE_COMMENT = re.compile(r"(?:#+|//+|--+|;+|%+|\*|REM\b|'(?= ))\s*(.*)", re.DOTALL)
 _BLOCK_COMMENTS = (("/*", "*/"), ("<!--", "-->"), ("(*", "*)"), ("{#", "#}"), ("{-", "-}"))
 _TRAILING = re.compile(r"\S.*?\s(?:#|//|--)\s*(.*)")
-_ENCLOSED = re.compile(r"\{\s*(?:/\*((?:(?!\*/).)*)\*/\s*|//([^}]*))\}")
 _DOTTED_BODY = re.compile(rf"[)\w>\]]\s*\{{\s*{_DOTS}\s*\}}\s*;?,?$")
 _ONLY_DOTS = re.compile(rf"{_DOTS}")
 
@@ -233,39 +232,20 @@ def _suspects(suffix: str, text: str, goes: Callable[[int], bool], *, much_goes:
     for number, line in enumerate(lines, 1):
         bare = line.strip()
         if bare and len(bare) <= 300 and _may_be_placeholder(bare) and number not in documented:
-            following = lines[number].strip() if number < len(lines) else ""
-            in_comment = _is_in_comment(lines[number - 2].strip() if number > 1 else "", bare, following)
             stands_alone = _is_placeholder(suffix, bare, previous) or (
                 _is_dotted_comment(suffix, bare) and goes(number)
             )
-            if (not in_comment and stands_alone) or (much_goes and _speaks_of_the_rest(suffix, bare)):
+            if stands_alone or (much_goes and _speaks_of_the_rest(suffix, bare)):
                 yield number, line
         previous = bare or previous
 
 
-_MARK = re.compile(r"#+|//+!?|--|;+|%+|\*")
-
-
-def _is_in_comment(before: str, line: str, after: str) -> bool:
-    """Whether a line is in the midst of a longer comment: what has dots there is an example."""
-    mark = _MARK.match(line)
-    return mark is not None and all(
-        (other.startswith(mark[0]) and other != line) or (mark[0] == "*" and other.startswith("/*"))
-        for other in (before, after)
-    )
-
-
 def _documentation(suffix: str, lines: Sequence[str]) -> set[int]:
-    """The numbers of the lines that are in a docstring of Python or in the documentation of Perl."""
+    """The numbers of the lines that are in a docstring of Python."""
     found: set[int] = set()
     inside = ""
     for number, line in enumerate(lines, 1):
-        if suffix in (".pm", ".pl", ".pod", ".t"):
-            inside = "=" if re.match(r"=[a-zA-Z]|__END__", line) else inside
-            if inside:
-                found.add(number)
-            inside = "" if line.startswith("=cut") else inside
-        elif suffix in _PYTHON:
+        if suffix in _PYTHON:
             if inside:
                 found.add(number)
                 inside = "" if inside in line else inside
@@ -298,16 +278,9 @@ def _is_placeholder(suffix: str, line: str, previous: str) -> bool:
         return _are_no_code(suffix, previous, line)
     if (comment := _comment(line, suffix)) is not None:
         return _stands_for_more(comment, dots_alone=suffix not in (*_MARKDOWN, ".rst", ".adoc", ".tex", ".txt"))
-    if (found := _WRAPPED.fullmatch(line)) or _begins_with_dots(line):
-        inner = found[1] if found else line
-        return (_has_dots(inner) and _stands_for_more(inner, dots_alone=False)) or _names_the_rest(inner, bool(found))
-    if suffix not in _PROSE and suffix not in _PYTHON and _DOTTED_BODY.search(line):
-        return True
-    if found := _ENCLOSED.search(line):
-        return _stands_for_more(found[1] or found[2] or "", dots_alone=True)
-    if suffix not in _PROSE and (found := _TRAILING.fullmatch(line)):
-        return _has_dots(found[1]) and _stands_for_more(found[1], dots_alone=False)
-    return False
+    if _begins_with_dots(line):
+        return _stands_for_more(line, dots_alone=False)
+    return suffix not in _PROSE and suffix not in _PYTHON and _DOTTED_BODY.search(line) is not None
 
 
 def _are_no_code(suffix: str, previous: str, line: str) -> bool:
@@ -323,7 +296,7 @@ def _are_no_code(suffix: str, previous: str, line: str) -> bool:
 def _comment(line: str, suffix: str) -> str | None:
     """What a line says that is nothing but a comment; None for any other."""
     inner = line.removeprefix("{").lstrip()
-    for text in (line, inner, line.removesuffix("}").rstrip(), inner.removesuffix("}").rstrip()):
+    for text in (line, inner.removesuffix("}").rstrip()):
         for opening, closing in _BLOCK_COMMENTS:
             if text.startswith(opening) and text[len(opening) :].endswith(closing):
                 return text[len(opening) : -len(closing)]
@@ -357,10 +330,7 @@ def _stands_for_more(comment: str, *, dots_alone: bool) -> bool:
     hint = _hints().search(text)
     if hint is None or not _outer_dots(comment):
         return False
-    on_both_sides = all(re.search(pattern, _bare(comment)) for pattern in (rf"^{_DOTS}", rf"{_DOTS}$"))
-    return (
-        len(text.split()) <= 12 if on_both_sides else len(text.split()) <= 8 and len(text[: hint.start()].split()) < 2
-    )
+    return len(text.split()) <= 8 and len(text[: hint.start()].split()) < 2
 
 
 def _bare(comment: str) -> str:
@@ -370,16 +340,6 @@ def _bare(comment: str) -> str:
 def _outer_dots(text: str) -> bool:
     bare = _bare(text)
     return bool(re.match(_DOTS, bare) or re.search(rf"{_DOTS}$", bare))
-
-
-def _names_the_rest(text: str, in_brackets: bool) -> bool:
-    """`[rest of the code]`: in brackets, and nothing else in the line."""
-    bare = " ".join(text.lower().strip(" \t.…:").split())
-    return (
-        in_brackets
-        and bool(re.match(r"(?:the )?(?:rest|remainder|remaining|existing|unchanged) ", bare))
-        and bool(_phrases().fullmatch(bare))
-    )
 
 
 # --- what stands around a text

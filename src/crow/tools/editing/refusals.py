@@ -219,15 +219,6 @@ _TAG = re.compile(
 _ENTITIES = re.compile(r"&amp;&amp;|\w &[lg]t;=? \w|=&gt;")
 
 
-_CDATA = re.compile(r"<!\[CDATA\[\n?((?:(?!\]\]>|<!\[CDATA\[).)*)\]\]>\s*", re.DOTALL)
-
-
-def inside_cdata(path: str, text: str) -> str | None:
-    """What `<![CDATA[` and `]]>` around the whole of a text of code hold; None if they are not there."""
-    found = _CDATA.fullmatch(text) if text.startswith("<![CDATA[") and is_code(path) else None
-    return None if found is None else found[1]
-
-
 def check_no_leftovers(path: str, before: str, text: str, name: str, part: str, *, old: str = "") -> None:
     """WorkspaceError, in words for the model, if something was copied into a text that is no part of it."""
     if (found := _leftover(path, before + "\n" + old, text, old)) is not None:
@@ -262,9 +253,6 @@ def _leftover_of_code(known: str, text: str, old: str) -> tuple[str, str] | None
         return "`<![CDATA[`", "Leave out `<![CDATA[` and `]]>`."
     if _ENTITIES.search(text) and "<" not in text and "&&" not in text and not _ENTITIES.search(known):
         return "entities of HTML (`&lt;`, `&amp;`)", "Write the characters themselves."
-    lines = [line for line in text.split("\n") if line.strip()]
-    if old and lines and all(line.startswith("+") for line in lines) and not re.search(r"\n[+@-]", "\n" + known):
-        return "the marks of a diff", "Leave out the `+` that the lines begin with."
     return None
 
 

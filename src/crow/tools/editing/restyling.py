@@ -103,9 +103,6 @@ class _Restyled:
         self._units, self._characters, self._gaps, self._sources = units, characters, gaps, sources
         self._owners = [number for number, unit in enumerate(units) for _ in unit.old]
         """Of each character of the old line, the unit that it belongs to."""
-        only_blanks_change = characters == "".join(unit.old for unit in units)
-        gaps_of_units = ((unit.old_gap, unit.actual_gap) for unit in units)
-        self._usual_gaps = dict[str, str]() if only_blanks_change else always_meant(gaps_of_units)
 
     def text(self) -> str:
         pieces: list[str] = []
@@ -141,7 +138,7 @@ class _Restyled:
             joins = not written and position and is_word(self._characters[position - 1] + self._characters[position])
             if replaces and not joins:
                 return unit.actual_gap
-        return self._usual_gaps.get(written, written)
+        return written
 
     def _is_inside(self, source: int) -> bool:
         """Whether the old character there is one of a unit that began before it."""

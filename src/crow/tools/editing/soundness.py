@@ -8,8 +8,7 @@ the slip. For Python its own compiler decides, for languages with braces and YAM
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from crow.errors import WorkspaceError
@@ -19,8 +18,6 @@ from crow.tools.editing.replacements import PlainMatch
 
 LARGEST_COMPILED = 256 * 1024
 """Characters of a file that is compiled to be judged."""
-MOST_AFTER = 2000
-"""Characters after a place in which the next line is looked for."""
 _ONLY_AST = 0x400
 """`ast.PyCF_ONLY_AST`, without the module, which takes long to import."""
 _PYTHON = ("py", "pyi")
@@ -28,10 +25,6 @@ _BRACES = (
     *("js", "jsx", "mjs", "cjs", "ts", "tsx", "go", "rs", "java", "kt", "c", "h", "cc", "cpp", "hpp", "cs", "php"),
     *("swift", "scala", "css", "scss", "less", "json", "dart"),
 )
-_YAML = ("yaml", "yml")
-_OPENS = ("{", "(", "[", ":", "=>", "->")
-_CLOSES = ("}", ")", "]", "</", ".", "?", ":", "&&", "||", "case ", "default", "#", "public:", "private:", "protected:")
-_LONG_STRING = re.compile(r"`|\"\"\"|'''|<<")
 
 
 def ending_of(path: str) -> str:
@@ -47,11 +40,6 @@ def is_python(path: str) -> bool:
 def is_code(path: str) -> bool:
     """Whether a file is known to be one of code, by its name."""
     return ending_of(path) in (*_PYTHON, *_BRACES, "rb", "sh", "bash", "lua", "sql", "toml", "pl", "r", "ex", "hs")
-
-
-def has_braces(path: str) -> bool:
-    """Whether a file is one of a language in which indents say nothing that braces do not."""
-    return ending_of(path) in _BRACES
 
 
 def compiles(text: str) -> bool:
@@ -74,44 +62,19 @@ def parsed(text: str) -> Any:
 def first_sound(
     path: str, text: str, literal: PlainMatch, others: Iterator[tuple[str, PlainMatch]]
 ) -> tuple[str, PlainMatch] | None:
-    """The first of other matches that leaves a text sound, where the literal one breaks it; None if there is none."""
+    """The first of other matches that leaves a text of Python sound, where the literal one breaks it."""
+    if not is_python(path):
+        return None
     for number, other in enumerate(others):
-        if number == 0 and (_is_sound(path, text, literal) or (is_python(path) and not compiles(text))):
+        if number == 0 and (_is_sound(text, literal) or not compiles(text)):
             return None
-        if _is_sound(path, text, other[1]):
+        if _is_sound(text, other[1]):
             return other
     return None
 
 
-def _is_sound(path: str, text: str, match: PlainMatch) -> bool:
-    """Whether what a text becomes can be meant, for all that can be told."""
-    if is_python(path):
-        return compiles(text[: match.start] + match.new + text[match.end :])
-    first, end = text.rfind("\n", 0, match.start) + 1, text.find("\n", match.end)
-    end = len(text) if end < 0 else end
-    following = next((line for line in text[end : end + MOST_AFTER].split("\n") if line.strip(STRIPPED)), "")
-    lines = (text[first : match.start] + match.new + text[match.end : end]).split("\n")
-    return _is_indented_soundly(path, [*lines, following])
-
-
-def _is_indented_soundly(path: str, lines: Sequence[str]) -> bool:
-    """Whether lines that follow each other can be indented as they are, for all that can be told."""
-    ending = ending_of(path)
-    if not (has_braces(path) or ending in _YAML) or any(_LONG_STRING.search(line) for line in lines):
-        return True
-    worded = [line for line in lines if line.strip(STRIPPED)]
-    return all(_can_follow(one, other, is_braced=has_braces(path)) for one, other in pairwise(worded))
-
-
-def _can_follow(one: str, other: str, *, is_braced: bool) -> bool:
-    first, second = indent_of(one), indent_of(other)
-    opens = one.rstrip(STRIPPED).endswith(_OPENS)
-    closes = other.lstrip(STRIPPED).startswith(_CLOSES)
-    if len(second) > len(first):
-        return opens or closes or not one.rstrip(STRIPPED).endswith((";", "}", ",") if is_braced else "")
-    if not is_braced:
-        return True
-    return closes or not (opens or len(second) < len(first))
+def _is_sound(text: str, match: PlainMatch) -> bool:
+    return compiles(text[: match.start] + match.new + text[match.end :])
 
 
 # --- methods that a model writes from the first column, in the midst of the class that they belong to

@@ -5,7 +5,6 @@ An interpretation (`interpretations`) says what the edit may have been meant to 
 when it is looked for. All of it costs something only after an exact search has failed.
 """
 
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from crow.tools.editing.indents import LineFit, indent_of
 from crow.tools.editing.interpretations import other_interpretations, with_line_ends_meant
 from crow.tools.editing.replacements import PlainMatch, Source, occurrences
 from crow.tools.editing.restyling import with_escapes_of
-from crow.tools.editing.soundness import compiles, has_braces, is_code
+from crow.tools.editing.soundness import compiles, is_code
 
 MOST_PLACES = 1000
 """Places after which no more are looked for: it is ambiguous enough."""
@@ -211,7 +210,6 @@ class _FormSearch:
     def __init__(self, source: Source, interpretation: EditInterpretation, path: str) -> None:
         self._source = source
         self._code = source.plain if is_code(path) else ""
-        self._may_be_flat = has_braces(path)
         self._interpretation = interpretation
         self._old = _Block.of(interpretation.old)
         self._compared = 0
@@ -222,7 +220,7 @@ class _FormSearch:
             start, end = form.start_of(place), form.end_of(place + len(wanted))
             if start is None or end is None or _cuts_a_word(form.normal, place, wanted):
                 continue
-            if _is_combined(self._source.plain, end) or (found := self._place(start, end, level)) is None:
+            if (found := self._place(start, end, level)) is None:
                 continue
             if _is_there(self._source, self._interpretation, found.start):
                 yield found
@@ -246,8 +244,6 @@ class _FormSearch:
             old = [old[0][len(indent_of(old[0])) :], *old[1:]]
         if len(_content(actual.lines)) == len(_content(old)):
             fit = LineFit(actual.lines, old, self._code)
-            if self._may_be_flat and not fit.fits:
-                fit.overlook_indents(_Block.of(self._interpretation.new).lines)
             if fit.fits:
                 return _Place(self._source, start, end, self._old, fit, is_in_midst)
         self._compared += len(old)
@@ -312,11 +308,6 @@ def _cuts_a_word(text: str, place: int, wanted: str) -> bool:
     return (place > 0 and is_word(text[place - 1]) and is_word(wanted[0])) or (
         end < len(text) and is_word(text[end]) and is_word(wanted[-1])
     )
-
-
-def _is_combined(text: str, place: int) -> bool:
-    """Whether the character there is an accent of the one before it."""
-    return place < len(text) and unicodedata.combining(text[place]) != 0
 
 
 def _content(lines: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from crow.tools.lenient.json_repair import json_in
 from crow.tools.lenient.names import ALIASES, ITEM_ALIASES, LABELS, WRAPPERS, differ, means, quoted, squeezed
 from crow.tools.lenient.tool_arguments import NORMALISERS
-from crow.tools.lenient.values import Json, is_fields, is_items, listed, whole_number
+from crow.tools.lenient.values import Json, is_fields, is_items, listed
 from crow.visible import one_line
 
 MOST_LAYERS = 4
@@ -93,22 +93,8 @@ def normalised(
         if items is None or field not in properties:
             continue
         known = properties[field]["items"]["properties"]
-        renamed = [_renamed(item, known, aliases, notes, problems) if is_fields(item) else item for item in items]
-        fields[field] = [_counted(item, notes) if is_fields(item) else item for item in renamed]
+        fields[field] = [_renamed(item, known, aliases, notes, problems) if is_fields(item) else item for item in items]
     return fields
-
-
-def _counted(item: Json, notes: list[str]) -> Json:
-    """A number of replacements says that all are meant if it is more than one, and how many must be there."""
-    if "expected_replacements" not in item:
-        return item
-    number = whole_number(item["expected_replacements"])
-    item = {name: value for name, value in item.items() if name != "expected_replacements"}
-    if number is None or number < 1 or (number == 1 and not item.get("all")):
-        return item
-    if not item.get("all"):
-        notes.append(f"`expected_replacements` was read as `all`, for {number} places")
-    return {**item, "all": True, "expected_replacements": number}
 
 
 def _renamed(

@@ -6,10 +6,8 @@ number or name, two different objects and a name that stands twice with two valu
 """
 
 import contextlib
-import html
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -22,10 +20,8 @@ DEEPEST = 64
 _SPACE = re.compile(r"(?:[\s\ufeff\u200b\0]+|\\\r?\n|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _NAME = re.compile(r"[^\W\d][\w$-]*")
-_WORD = re.compile(r"[\w./~@$-][\w./~@$+-]*")
 _COLON = re.compile(r"[:：]|=>?")  # noqa: RUF001 -- the full-width one is meant
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None, "undefined": None, "nil": None}
-_NO_VALUES = frozenset({"nan", "infinity"})
 
 _WIDE = str.maketrans("｛｝［］，、；", "{}[],,;")  # noqa: RUF001 -- the full-width ones are meant
 _CLOSERS = {'"': '"', "'": "'", "`": "`", "“": "“”", "”": "”", "„": "“”", "‘": "’", "’": "’", "＂": "＂"}  # noqa: RUF001
@@ -34,21 +30,10 @@ _CLOSERS = {'"': '"', "'": "'", "`": "`", "“": "“”", "”": "”", "„": 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
 _NO_ESCAPE = re.compile(r"\\(?:[^nrtbfu/\\\"'\n]|u(?![0-9a-fA-F]{4}))")
-_DRIVE_PATH = re.compile(r"""[A-Za-z]:(?:\\[^\\/:*?"<>|\r\n]+)+\\?""")
-_FOLDED_PATH = re.compile(r"[\w.@ -]+(?:\\[\w.@ -]+)+")
-_PATH_NAME = re.compile(r"path|file|dir|folder|cwd", re.IGNORECASE)
-_CHOICE_NAME = re.compile(r"mode|kind|type|status|state|priority", re.IGNORECASE)
-_ADDED = re.compile(r"\s*\+\s*[\"'`\w(]")
-"""After a string to which a program would add something."""
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 
-_FIRST_MEMBER = re.compile(
-    r"""["'“][A-Za-z_]\w*["'”]\s*[:=：]\s*["'“\[{\d]|[A-Za-z_]\w*\s*[:=]\s*["'“]"""  # noqa: RUF001
-)
 _AFTER = re.compile(r"[\s\]})>;,.`\0]+|<[^<>\s]{1,40}>|<\|[^<>\s|]{1,40}\|>")
-_FOLLOWS_VALUE = re.compile(r"""\s*(?:,\s*["'][^"'\n]{1,60}["']\s*:|[}\]])""")
-"""After a string that is the value of a member."""
 _MORE_MEMBERS = re.compile(r"[\"'”’]\s*[:：]")  # noqa: RUF001
 
 
@@ -117,52 +102,15 @@ def read_nearly(text: str) -> Any:
     text = text.strip().strip("\ufeff\u200b\0").strip()
     if not text:
         return {}
-    try:
-        return _read(text)
-    except (Ambiguous, TruncatedJson):
-        raise
-    except Unreadable as error:
-        for other in _otherwise(text):
-            try:
-                return _read(other)
-            except Unreadable:
-                pass
-        try:
-            return _read_with_inner_quotes(text)
-        except Unreadable:
-            raise error from None
-
-
-def _otherwise(text: str) -> Iterator[str]:
-    """The same text without an escaping that was put over all of it."""
-    if '\\"' in text:
-        with contextlib.suppress(ValueError):
-            yield json.loads(f'"{text}"', strict=False)
-    if re.match(r"[\[{\s]*&(?:quot|#34|#39|apos);", text):
-        yield html.unescape(text)
-
-
-def _read(text: str) -> Any:
     fence = re.match(r"`{3,}[\w-]*\s*", text)
-    start = fence.end() if fence else 0
-    parser = _Parser(text, start)
-    if parser.peek() in ("{", "["):
-        value = parser.value("")
-    elif _begins_member(text, start):  # the first brace was left out
-        value = parser.members()
-    elif parser.peek() in _CLOSERS and (written := _only_string(text, start)) is not None:
-        return written
-    else:
-        parser = _Parser(text, _first_brace(text, start))
-        value = parser.value("")
+    parser = _Parser(text, fence.end() if fence else 0)
+    if parser.peek() not in ("{", "["):
+        brace = _first_brace(text, parser.at)
+        if _MORE_MEMBERS.search(text, parser.at, brace):
+            raise Ambiguous("there are members before the first brace")
+        parser = _Parser(text, brace)
+    value = parser.value("")
     return _checked_rest(value, text, parser.at)
-
-
-def _only_string(text: str, start: int) -> str | None:
-    """What stands between quotes, if that is all of the text."""
-    parser = _Parser(text, start)
-    written = parser.string("")
-    return None if text[parser.at :].strip(" \n\t`;") else written
 
 
 def _first_brace(text: str, start: int) -> int:
@@ -171,24 +119,6 @@ def _first_brace(text: str, start: int) -> int:
     if not braces:
         raise Unreadable("there is no object in it")
     return min(braces)
-
-
-def _read_with_inner_quotes(text: str) -> Any:
-    """Reads an object in whose strings quotes stand that were not escaped.
-
-    They come in pairs, and the first one that can end the string does. An object that is not closed is not read: its
-    last string may have been cut off after any of its quotes.
-    """
-    parser = _Parser(text, _first_brace(text, 0), inner_quotes=True)
-    value = parser.value("")
-    if text[parser.at :].strip("` \n"):
-        raise Unreadable("there is more than one object")
-    return value
-
-
-def _begins_member(text: str, start: int) -> bool:
-    """Whether the text goes on with a name and its value, as it does where the first brace was left out."""
-    return _FIRST_MEMBER.match(text, start) is not None
 
 
 def _checked_rest(value: Any, text: str, at: int) -> Any:
@@ -211,11 +141,9 @@ def _checked_rest(value: Any, text: str, at: int) -> Any:
 class _Parser:
     """Reads one value, by the rules of JSON and by those of the languages that models mix it up with."""
 
-    def __init__(self, text: str, at: int, *, inner_quotes: bool = False) -> None:
-        """`inner_quotes`: quotes in a string may stand as they are; then nothing else that is missing is added."""
+    def __init__(self, text: str, at: int) -> None:
         self.text = text
         self.at: int = at
-        self._inner_quotes = inner_quotes
         self._open: list[str] = []
         """The brackets that are open."""
 
@@ -239,7 +167,7 @@ class _Parser:
             case quote if quote in _CLOSERS:
                 return self._strings(name)
             case _:
-                return self._number_or_word(name)
+                return self._number_or_word()
 
     def _strings(self, name: str) -> str:
         """A string, or several that are joined by plus signs, as programs do it; with nothing else among them."""
@@ -257,7 +185,7 @@ class _Parser:
         members: dict[str, Any] = {}
         is_complete = False
         while not self._ends("}", is_complete=is_complete):
-            if self.peek() in (",", ";"):
+            if self.peek() == ",":
                 self.at += 1
                 is_complete = False
                 continue
@@ -312,7 +240,7 @@ class _Parser:
     def _ends(self, closer: str, *, is_complete: bool) -> bool:
         """Whether the innermost bracket is closed here, be it by the one around it, or by the end of the text."""
         found = self.peek()
-        if found == "" and (not is_complete or self._inner_quotes):
+        if found == "" and not is_complete:
             raise TruncatedJson("it ends where more was to come")
         if found not in ("", "]", "}"):
             return False
@@ -324,63 +252,33 @@ class _Parser:
             self.at += 1
         return True
 
-    def _number_or_word(self, name: str) -> Any:
+    def _number_or_word(self) -> Any:
         if (number := _NUMBER.match(self.text, self.at)) is not None:
             self.at = number.end()
             if self.at >= len(self.text):
                 raise TruncatedJson("it ends with a number that may go on")
             return _number(number[0])
-        word = _WORD.match(self.text, self.at)
-        if word is None:
-            raise self._unexpected("a value")
-        written = word[0]
-        end = self.at = word.end()
-        if written.lower() in _WORDS:
-            return _WORDS[written.lower()]
-        if self.peek() not in (",", "}", "]", "") or written.lower() in _NO_VALUES or written[0] in "-.$+0123456789":
-            self.at = end - len(written)
+        word = _NAME.match(self.text, self.at)
+        if word is None or word[0].lower() not in _WORDS:
+            if word is not None and word.end() >= len(self.text):
+                raise TruncatedJson("it ends with a word that may go on")
             raise self._unexpected("a value in quotes")
-        if end >= len(self.text):
-            raise TruncatedJson("it ends with a word that may go on")
-        if not _may_stand_bare(name, written):
-            self.at = end - len(written)
-            raise self._unexpected("a value in quotes")
-        return written
+        self.at = word.end()
+        return _WORDS[word[0].lower()]
 
     def string(self, name: str) -> str:
         quote = self.text[self.at]
-        if name and self._inner_quotes and quote in "\"'":
-            return self._string_with_inner_quotes(name, quote)
-        if quote in "\"'" and self.text.startswith(quote * 3, self.at):
-            quote *= 3
-            closers = (quote,)
-        else:
-            closers = tuple(_CLOSERS[quote])
+        closers = tuple(_CLOSERS[quote])
         begin = at = self.at + len(quote)
         end_or_escape = re.compile("|".join([r"\\.", *map(re.escape, closers)]), re.DOTALL)
         while (found := end_or_escape.search(self.text, at)) is not None:
             at = found.end()
             if found[0][0] != "\\":
                 self.at = at
-                return _unescaped(self.text[begin : found.start()], name, closers)
+                return _unescaped(self.text[begin : found.start()], closers)
         raise TruncatedJson(
             f"the text of `{name[:60]}` has no closing quote" if name else "a text has no closing quote"
         )
-
-    def _string_with_inner_quotes(self, name: str, quote: str) -> str:
-        begin = at = self.at + 1
-        inner = 0
-        while (found := re.compile(rf"\\.|{quote}", re.DOTALL).search(self.text, at)) is not None:
-            at = found.end()
-            if found[0] != quote:
-                continue
-            if inner == 0 and _ADDED.match(self.text, at):
-                raise _calculated(name)
-            if inner % 2 == 0 and _FOLLOWS_VALUE.match(self.text, at):
-                self.at = at
-                return _unescaped(self.text[begin : found.start()], name, (quote,))
-            inner += 1
-        raise TruncatedJson(f"the text of `{name[:60]}` has no closing quote")
 
     def _unexpected(self, wanted: str) -> Unreadable:
         seen = self.text[self.at : self.at + 20]
@@ -392,13 +290,6 @@ def _calculated(name: str) -> Ambiguous:
     return Ambiguous(f"{where} is not a text but an expression, which nobody works out: write the whole text in quotes")
 
 
-def _may_stand_bare(name: str, word: str) -> bool:
-    """Whether a word may be a value without quotes: a path, or one of a few choices. Others are names of variables."""
-    if _PATH_NAME.search(name):
-        return "." in word or "/" in word
-    return _CHOICE_NAME.fullmatch(name) is not None
-
-
 def _number(written: str) -> int | float:
     try:
         return float(written) if any(mark in written for mark in ".eE") else int(written)
@@ -406,13 +297,11 @@ def _number(written: str) -> int | float:
         raise Unreadable("a number in it is too long") from None
 
 
-def _unescaped(raw: str, name: str, closers: tuple[str, ...]) -> str:
+def _unescaped(raw: str, closers: tuple[str, ...]) -> str:
     """What the characters between two quotes stand for. A backslash that escapes nothing is one that was meant."""
     if "\\" not in raw:
         return _with_joined_surrogates(raw)
     is_wrong = _NO_ESCAPE.search(raw) is not None
-    if _DRIVE_PATH.fullmatch(raw) or (is_wrong and _PATH_NAME.search(name) and _FOLDED_PATH.fullmatch(raw)):
-        return _with_joined_surrogates(raw)
 
     def meant(found: re.Match[str]) -> str:
         escaped = found[1]

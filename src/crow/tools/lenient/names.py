@@ -97,7 +97,6 @@ ITEM_ALIASES: dict[str, dict[str, dict[str, str]]] = {
                 "new": "new newstring newstr newtext newcode newcontent replace replacement replacewith replacetext "
                 "replacestring updated updatedtext after",
                 "all": "all replaceall alloccurrences allowmultiple global everyoccurrence",
-                "expected_replacements": "expectedreplacements expectedoccurrences",
             }
         )
     },

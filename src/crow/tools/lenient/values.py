@@ -2,7 +2,6 @@
 values as text.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeGuard
 
@@ -12,12 +11,6 @@ from crow.tools.lenient.json_repair import json_in
 from crow.tools.lenient.names import VALUES, squeezed
 
 Json = dict[str, Any]
-
-_GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3})+|(?:_[0-9]{3})+)")
-"""A whole number whose thousands are set apart."""
-_VALUE = ("value", "text", "string")
-_FREE_TEXT = frozenset({"content", "old", "new"})
-"""Arguments whose value may be any text, also that of an object with a member of such a name."""
 
 
 def is_fields(value: Any) -> TypeGuard[Json]:
@@ -73,12 +66,6 @@ def _coerced(name: str, value: Any, schema: Json) -> Any:
 
 
 def _as_text(name: str, value: Any, schema: Json) -> Any:
-    if is_items(value) and len(value) == 1 and isinstance(value[0], str):
-        value = value[0]
-    if is_fields(value) and len(value) == 1:
-        [(inner, one)] = value.items()
-        if isinstance(one, str) and squeezed(inner) in (squeezed(name), *(() if name in _FREE_TEXT else _VALUE)):
-            value = one
     if isinstance(value, int) and not isinstance(value, bool) and "enum" not in schema:
         return str(value)
     if isinstance(value, str) and "enum" in schema and value not in schema["enum"]:
@@ -108,8 +95,6 @@ def number_of(value: Any) -> int | float | None:
         return value
     if not isinstance(value, str) or len(value) > 30:
         return None
-    if _GROUPED.fullmatch(value.strip()):
-        value = value.replace(",", "").replace("_", "")
     try:
         number = msgspec.json.decode(value.strip().encode(), type=int | float)
     except (msgspec.DecodeError, UnicodeError):
@@ -139,14 +124,9 @@ def _as_list(name: str, value: Any, schema: Json) -> Any:
 
 
 def listed(value: Any) -> list[Any] | None:
-    """A list, also one that was written as a string, as an object whose names count, or of one object that stands
-    alone."""
+    """A list, also one that was written as a string or of one object that stands alone."""
     if isinstance(value, str):
         value = json_in(value, "[", "{")
-    if is_fields(value) and value and all(is_fields(one) for one in value.values()):
-        numbers = list(value)
-        if numbers in ([str(number) for number in range(first, first + len(numbers))] for first in (0, 1)):
-            return list(value.values())
     if is_fields(value):
         return [value]
     return list(value) if is_items(value) else None
