@@ -143,6 +143,7 @@ def test_the_wheel_has_both_commands_and_its_types(tmp_path: Path) -> None:
     assert {"crow/py.typed", "crow/__main__.py", "crow/cli/demo.toml", "crow/model/demo.toml"} <= set(names)
     assert {"crow/policy/risky_names.toml", "crow/policy/option_table.toml"} <= set(names)
     assert {"crow/config/vendors.json", "crow/model/facts.json", "crow/project/program_names.toml"} <= set(names)
+    assert "crow/tools/lenient/other_agents.toml" in names
     assert not [name for name in names if name.startswith("tests")]
     assert "crow = crow.__main__:main" in commands
     assert "crow-agent = crow.__main__:main" in commands

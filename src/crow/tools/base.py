@@ -211,8 +211,7 @@ class Toolbox:
         if (found := self._find(name)) is not None:
             return found
         # for names that are not as they should be
-        from crow.tools.lenient.names import near, resolve
-        from crow.tools.lenient.other_agents_tools import hint, several
+        from crow.tools.lenient.names import hint, near, resolve, several
 
         known = [tool.spec.name for tool in self.all()]
         meant = resolve(name, known)

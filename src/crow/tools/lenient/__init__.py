@@ -5,6 +5,6 @@ once, what arrived, and a call that would do. `call_parsing` is where it begins.
 
 Where is …?
 - what is made of a call that is not written as it should be: `call_parsing.py` (calls the others), `json_repair.py`
-  (JSON that is nearly JSON), `arguments.py` (wrappers), `tool_arguments.py` (other forms of one tool's), `names.py`
-  (other names), `values.py` (other types), `other_agents_tools.py` (tools that only other agents have)
+  (JSON that is nearly JSON), `arguments.py` (wrappers, other forms, other types), `names.py` (other names)
+- what other agents call our tools and their arguments: `other_agents.toml`
 """

@@ -10,10 +10,9 @@ import msgspec
 
 from crow.messages import ToolCall, ToolSpec, json_object
 from crow.tools.base import BadArguments
-from crow.tools.lenient.arguments import normalised, unwrapped
+from crow.tools.lenient.arguments import Json, coerced_fields, is_fields, is_items, normalised, unwrapped
 from crow.tools.lenient.json_repair import Ambiguous, TooManyValues, TruncatedJson, Unreadable, read_json
 from crow.tools.lenient.names import squeezed
-from crow.tools.lenient.values import Json, coerced_fields, is_fields, is_items
 from crow.visible import one_line
 
 

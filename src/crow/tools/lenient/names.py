@@ -1,16 +1,23 @@
 """Other agents' names for our tools and their arguments, and which tool is meant by a name that no tool has.
 
 A tool's name that no tool has stands for one only where it can be but one. Models add what they were trained with: a
-namespace, a number, special tokens of their chat template. Loaded only for calls that are not as they should be.
+namespace, a number, special tokens of their chat template. `other_agents.toml` has the names.
 """
 
 import difflib
+import os
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, cast
 
-from crow.messages import SERVER_TOOL
+import msgspec
+
+from crow.files.base import Workspace
+from crow.messages import SERVER_TOOL, ToolCall, ToolSpec, json_object
+from crow.tools.base import Action, BadArguments, Tool
+from crow.tools.lenient.json_repair import Unreadable, read_json
 from crow.visible import one_line
 
 _NO_LETTERS = re.compile(r"[^a-z0-9]+")
@@ -21,126 +28,32 @@ def squeezed(name: str) -> str:
     return _NO_LETTERS.sub("", name.lower())
 
 
-def _words(text: str) -> list[str]:
-    return text.split()
+with open(os.path.join(os.path.dirname(__file__), "other_agents.toml"), "rb") as _file:
+    _OTHERS: dict[str, Any] = tomllib.load(_file)
 
 
-def _by_alias(aliases: Mapping[str, str]) -> dict[str, str]:
-    return {alias: real for real, written in aliases.items() for alias in _words(written)}
+def _by_alias(names: Mapping[str, str]) -> dict[str, str]:
+    """What is meant, by each of its other names."""
+    groups: dict[str, str] = _OTHERS["groups"]
+    return {
+        alias: meant
+        for meant, written in names.items()
+        for word in written.split()
+        for alias in groups.get(word, word).split()
+    }
 
 
-_FILE = (
-    "filepath file filename targetfile targetpath pathname fname absolutepath absolutefilepath relativepath fullpath "
-    "uri fileuri"
-)
-_FOLDER = "dir directory folder dirpath directorypath folderpath root searchpath basepath targetdirectory"
-
-FOLDER_NAMES = frozenset(_words(_FOLDER))
-
-ALIASES: dict[str, dict[str, str]] = {
-    tool: _by_alias(aliases)
-    for tool, aliases in {
-        "read": {
-            "path": f"{_FILE} {_FOLDER} relativeworkspacepath paths files",
-            "offset": "startline start fromline linestart firstline lineoffset line linenumber startlineoneindexed",
-            "limit": "maxlines numlines nlines linecount linelimit count numberoflines",
-        },
-        "write": {
-            "path": _FILE,
-            "content": "contents text filetext filecontent filecontents code body data newcontent source codecontent",
-            "append": "isappend appendmode",
-        },
-        "edit": {"path": _FILE, "edits": "edit changes replacements replaces modifications"},
-        "find": {
-            "pattern": "glob globpattern query name filename filenamepattern filepattern search file",
-            "path": _FOLDER,
-        },
-        "search": {
-            "pattern": "query regex regexp searchpattern searchterm searchstring search text q expression",
-            "path": f"{_FOLDER} file filepath",
-            "glob": "include includepattern globpattern fileglob filepattern includes fileglobpattern",
-            "context": "contextlines linesofcontext c",
-            "mode": "outputmode output",
-        },
-        "terminal": {
-            "command": "cmd commandline script bash shell shellcommand bashcommand code",
-            "cwd": "workdir workingdirectory workingdir dir directory folder currentworkingdirectory",
-            "timeout": "timeoutseconds timeoutsec timeoutsecs timeouts timelimit",
-            "background": "runinbackground isbackground inbackground detached detach async",
-        },
-        "terminal_read": {
-            "id": "bashid shellid terminalid taskid processid commandid sessionid backgroundid",
-            "wait": "timeout waitseconds",
-        },
-        "terminal_stop": {"id": "bashid shellid terminalid taskid processid commandid sessionid backgroundid"},
-        "plan": {"entries": "todos items steps plan tasks todolist todo list"},
-        "ask": {"question": "prompt message text query", "options": "choices answers suggestions"},
-        "web_search": {"query": "q search searchterm searchquery keywords pattern text queries"},
-        "web_fetch": {"url": "uri link address href urls website", "offset": "start startindex"},
-        "task": {
-            "prompt": "task instructions instruction message query request",
-            "title": "description name summary",
-            "kind": "subagenttype agenttype type agent subagent mode",
-        },
-        "leave_plan": {"plan": "text content message markdown"},
-        "find_tools": {"query": "q search text keywords pattern name"},
-    }.items()
-}
+ALIASES = {tool: _by_alias(names) for tool, names in _OTHERS["arguments"].items()}
 """By tool: the argument that is meant, by another name for it, squeezed."""
-
-ITEM_ALIASES: dict[str, dict[str, dict[str, str]]] = {
-    "edit": {
-        "edits": _by_alias(
-            {
-                "old": "old oldstring oldstr oldtext oldcode oldcontent search searchtext searchstring find original "
-                "originaltext before",
-                "new": "new newstring newstr newtext newcode newcontent replace replacement replacewith replacetext "
-                "replacestring updated updatedtext after",
-                "all": "all replaceall alloccurrences allowmultiple global everyoccurrence",
-            }
-        )
-    },
-    "plan": {
-        "entries": _by_alias(
-            {
-                "content": "step title text description task name todo item",
-                "status": "state progress",
-                "priority": "importance",
-            }
-        )
-    },
+ITEM_ALIASES = {
+    tool: {field: _by_alias(names) for field, names in fields.items()} for tool, fields in _OTHERS["items"].items()
 }
 """By tool and argument: the same, for the objects in a list."""
-
-VALUES: dict[str, dict[str, str]] = {
-    "status": {
-        **dict.fromkeys(("done", "complete", "finished", "checked", "closed"), "completed"),
-        **dict.fromkeys(("todo", "notstarted", "open", "planned", "waiting", "new"), "pending"),
-        **dict.fromkeys(("doing", "active", "started", "current", "inprogress", "working"), "in_progress"),
-    },
-    "priority": {"normal": "medium", "default": "medium"},
-    "mode": {
-        "fileswithmatches": "files",
-        "filesonly": "files",
-        "filenames": "files",
-        "lines": "content",
-        "file": "files",
-    },
-    "kind": {"explorer": "explore", "generalpurpose": "work", "general": "work", "worker": "work"},
-}
+VALUES = {argument: _by_alias(names) for argument, names in _OTHERS["values"].items()}
 """By argument: the value that is meant, by another word for it, squeezed."""
-
-WRAPPERS = frozenset(
-    _words(
-        "arguments args argument input inputs parameters params parameter toolinput toolarguments toolargs "
-        "toolparameters toolparams kwargs properties payload data request body json value function functioncall "
-        "functionarguments functionargs functionparameters toolcalls toolcall call invoke options"
-    )
-)
+WRAPPERS = frozenset(_OTHERS["wrappers"].split())
 """Names of a field that may hold all the arguments."""
-LABELS = frozenset(
-    _words("name tool toolname type id callid toolcallid tooluseid function recipient recipientname index")
-)
+LABELS = frozenset(_OTHERS["labels"].split())
 """What stands beside the arguments in a whole call."""
 
 
@@ -155,28 +68,7 @@ _PREFIX = re.compile(
 )
 _SUFFIX = re.compile(r"(?:(?<![:.#/_-])[:.#/_-]+\d{1,4}|[_.-]?(?:tool|function)|\(.*\)?)$", re.IGNORECASE | re.DOTALL)
 
-_OTHER_NAMES: dict[str, str] = {
-    "read": "readfile view viewfile openfile cat fileread getfilecontents readtextfile getfile showfile "
-    "readfilecontent readfilecontents ls listdir listdirectory listfiles listfolder",
-    "write": "writefile createfile filewrite savefile newfile writetofile create overwritefile",
-    "edit": "editfile strreplace multiedit fileedit searchreplace replaceinfile stringreplace replace modifyfile "
-    "searchandreplace editblock editfiles applyedit applyedits",
-    "find": "glob findfiles globsearch filesearch globfiles findfile fileglob findpath globfilesearch",
-    "search": "grep greps searchcode codesearch rg ripgrep grepsearch searchfilecontent searchtext searchcontent "
-    "contentsearch searchinfiles",
-    "terminal": "bash shell sh runcommand execute executecommand exec execcommand runterminalcmd runshellcommand "
-    "runbash shellcommand runinterminal command containerexec localshell executebash bashcommand runshell "
-    "terminalrun console cmd",
-    "terminal_read": "bashoutput shelloutput getterminaloutput readterminal taskoutput",
-    "terminal_stop": "killshell killbash stopterminal killterminal taskstop",
-    "plan": "todowrite updateplan todo todos writetodos updatetodolist todolist manageplan managetodolist",
-    "ask": "askuser askuserquestion askfollowupquestion askquestion question",
-    "web_search": "searchweb googlesearch googlewebsearch internetsearch",
-    "web_fetch": "fetch fetchurl webfetch fetchwebpage browse openurl readurl geturl urlfetch",
-    "task": "agent dispatchagent subagent spawnagent newtask delegate",
-    "leave_plan": "exitplanmode exitplan presentplan",
-}
-_MEANT = {other: tool for tool, names in _OTHER_NAMES.items() for other in names.split()}
+_MEANT = _by_alias(_OTHERS["tools"])
 
 
 def resolve(name: str, offered: Iterable[str]) -> str | None:
@@ -249,7 +141,7 @@ _ONE_VALUE = frozenset({"path", "content", "command", "edits", "pattern", "old",
 """Arguments that decide what a call does: of two values for one of them none may be overlooked."""
 
 
-_BESIDE = FOLDER_NAMES | {"shell", "bash"}
+_BESIDE = frozenset(_OTHERS["groups"]["FOLDER"].split()) | {"shell", "bash"}
 """Other names that mean something else beside the argument itself: where it is relative to, what runs it."""
 
 
@@ -265,3 +157,105 @@ def differ(real: str, other: str, value: Any, other_value: Any) -> bool:
 
 def quoted(names: Iterable[str]) -> str:
     return " and ".join(f"`{one_line(name, 60)}`" for name in names)
+
+
+# --- tools of others that do what several of ours do, or what none does in that shape
+
+_EDITORS = frozenset({"strreplaceeditor", "strreplacebasededittool", "texteditor", "fileeditor", "editor"})
+_UPDATES = frozenset({"updatefile", "modify", "change"})
+_SEARCHES = frozenset({"searchfiles"})
+
+_COMMANDS = {"view": "read", "create": "write", "strreplace": "edit", "replace": "edit"}
+"""Of the editors that take a command: the tool that does the same."""
+_EDITS = frozenset({"edits", "oldstr", "oldstring", "oldtext", "old"})
+_TEXTS = frozenset({"filetext", "content", "contents", "filecontent"})
+_LOOKS = frozenset({"path", "filepath", "file", "filename", "viewrange", "offset", "limit"})
+_REGEX = frozenset({"regex", "regexp", "regexpattern"})
+_GLOB = frozenset({"glob", "globpattern"})
+
+_INSERT = "`edit` with a line beside the place as `old`, and in `new` that line again with the added ones"
+
+
+def hint(name: str, offered: Collection[str]) -> str:
+    """What to call instead of a tool that needs another shape; empty if nothing is known of it."""
+    keys = {squeezed(spelling) for spelling in spellings(name)}
+    for instead in _OTHERS["instead"]:
+        if keys.intersection(instead["names"].split()) and instead.get("needs", "") in ("", *offered):
+            return f"Use {instead['use']}."
+    return ""
+
+
+def several(name: str, offered: Collection[str], find: Callable[[str], Tool | None]) -> "SeveralTools | None":
+    """A tool that stands for several of those that are offered; None if the name is none of the kind."""
+    names = {squeezed(spelling) for spelling in spellings(name)}
+    for known in (_EDITORS, _UPDATES, _SEARCHES):
+        if names & known:
+            return SeveralTools(name, known, offered, find)
+    return None
+
+
+class SeveralTools(Tool):
+    """A name under which other agents have a tool that does what several of ours do."""
+
+    def __init__(
+        self, name: str, names: frozenset[str], offered: Collection[str], find: Callable[[str], Tool | None]
+    ) -> None:
+        self.spec = ToolSpec(name, "", {})
+        self._names = names
+        self._offered = offered
+        self._find = find
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return one_line(self.spec.name, 100)
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
+        raise BadArguments(f"There is no tool `{one_line(call.name, 100)}`.", advice=self._ways(call))
+
+    def meant(self, call: ToolCall) -> tuple[Tool, ToolCall, str] | None:
+        """The one of our tools that does the same, its call, and a remark; None if none does."""
+        fields = _fields(call)
+        name = self._tool_for(fields)
+        tool = self._find(name) if name is not None and name in self._offered else None
+        if name is None or tool is None:
+            return None
+        rest = {field: value for field, value in fields.items() if squeezed(field) != "command"}
+        arguments = msgspec.json.encode(rest).decode() if len(rest) != len(fields) else call.arguments
+        remark = f"(`{one_line(call.name, 60)}` was read as `{name}`)"
+        return tool, msgspec.structs.replace(call, name=name, arguments=arguments), remark
+
+    def _tool_for(self, fields: dict[str, Any]) -> str | None:
+        names = {squeezed(name) for name, value in fields.items() if value is not None}
+        if self._names is _SEARCHES:
+            return "search" if names & _REGEX else "find" if names & _GLOB else None
+        command = fields.get("command")
+        if self._names is _EDITORS and isinstance(command, str):
+            return _COMMANDS.get(squeezed(command))
+        found = [tool for tool, marks in (("edit", _EDITS), ("write", _TEXTS)) if names & marks]
+        if not found and self._names is _EDITORS and names and names <= _LOOKS:
+            return "read"
+        return found[0] if len(found) == 1 else None
+
+    def _ways(self, call: ToolCall) -> str:
+        """What to call instead."""
+        command = _fields(call).get("command")
+        if isinstance(command, str) and squeezed(command) == "insert" and "edit" in self._offered:
+            return f"To insert lines use {_INSERT}."
+        if self._names is _SEARCHES:
+            ways = {"search": "what files hold use `search` with `pattern`", "find": "names use `find` with `pattern`"}
+            return " ".join(f"For {way}." for tool, way in ways.items() if tool in self._offered)
+        ways = {
+            "read": "To look at a file use `read` with `path`.",
+            "edit": "To replace a text use `edit` with `path` and `edits`, each with `old` and `new`.",
+            "write": "To write all of a file use `write` with `path` and `content`.",
+        }
+        return " ".join(way for tool, way in ways.items() if tool in self._offered)
+
+
+def _fields(call: ToolCall) -> dict[str, Any]:
+    given = json_object(call.arguments)
+    if given is None:
+        try:
+            given = read_json(call.arguments)
+        except (Unreadable, RecursionError):
+            return {}
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
