@@ -79,7 +79,7 @@ import sys
 from crow.messages import ToolCall
 from crow.tools.arguments import read_call
 from crow.tools.edit import Edit
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 from crow.tools.base import Toolbox
 
 tool = Toolbox([Edit(ReadTracker())]).find("edit")

@@ -10,8 +10,7 @@ from crow.messages import ToolCall
 from crow.results import ToolResult
 from crow.tools.base import Action
 from crow.tools.edit import Edit
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import Read, ReadTracker
 from crow.tools.write import Write
 from tests.support.recording import RecordingJournal
 

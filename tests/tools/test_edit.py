@@ -12,7 +12,7 @@ from crow.files.local import LocalWorkspace
 from crow.results import DiffBlock, Location, ToolKind
 from crow.tools.base import BadArguments
 from crow.tools.edit import Edit
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 from tests.support.recording import RecordingJournal
 from tests.tools.calling import Hand
 

@@ -15,7 +15,7 @@ from crow.messages import ToolCall
 from crow.results import Location, TextBlock, ToolKind, ToolResult
 from crow.search.search import Limits, Searcher
 from crow.tools.base import BadArguments
-from crow.tools.find import Find, FindAction, split_folder
+from crow.tools.search import Find, FindAction, split_folder
 from tests.support.recording import RecordingJournal
 
 

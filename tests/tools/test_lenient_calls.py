@@ -13,12 +13,10 @@ from crow.tools.arguments import ArgumentReader, arguments_for, read_call, read_
 from crow.tools.ask import AskArguments, PlanArguments
 from crow.tools.base import BadArguments, Toolbox
 from crow.tools.edit import EditArguments
-from crow.tools.find import FindArguments
 from crow.tools.lenient.json_repair import TruncatedJson, Unreadable, read_json, read_nearly
 from crow.tools.lenient.names import near, resolve
-from crow.tools.read import Read, ReadArguments
-from crow.tools.read_lines import ReadTracker
-from crow.tools.search import SearchArguments
+from crow.tools.read import Read, ReadArguments, ReadTracker
+from crow.tools.search import FindArguments, SearchArguments
 from crow.tools.task import TaskArguments
 from crow.tools.terminal import TerminalArguments
 from crow.tools.write import Write, WriteArguments

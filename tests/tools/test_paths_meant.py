@@ -12,10 +12,9 @@ from crow.files.local import LocalWorkspace
 from crow.messages import ToolCall
 from crow.tools.base import BadArguments
 from crow.tools.edit import Edit
-from crow.tools.find import Find
 from crow.tools.paths_meant import path_meant, path_to_write
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import Read, ReadTracker
+from crow.tools.search import Find
 from crow.tools.write import Write
 
 Result = TypeVar("Result")

@@ -39,10 +39,8 @@ from crow.search import listing, search
 from crow.search.search import Searcher
 from crow.tools.base import Tool
 from crow.tools.edit import Edit
-from crow.tools.find import Find
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker
-from crow.tools.search import Search
+from crow.tools.read import Read, ReadTracker
+from crow.tools.search import Find, Search
 from crow.tools.write import Write
 from tests.search.test_search import RIPGREP
 from tests.session.test_undo import Talk

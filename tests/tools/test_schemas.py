@@ -17,10 +17,8 @@ from crow.messages import ToolCall
 from crow.tools.arguments import ArgumentReader
 from crow.tools.ask import Ask, Plan
 from crow.tools.edit import Edit
-from crow.tools.find import Find
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker
-from crow.tools.search import Search
+from crow.tools.read import Read, ReadTracker
+from crow.tools.search import Find, Search
 from crow.tools.write import Write
 
 

@@ -11,7 +11,7 @@ from crow.errors import WorkspaceError
 from crow.files.local import LocalWorkspace
 from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.base import BadArguments
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 from crow.tools.write import Write
 from tests.support.buffers import Zed, connected
 from tests.support.recording import RecordingJournal
@@ -238,7 +238,7 @@ def test_unknown_arguments_are_named(tmp_path):
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr("crow.tools.read_lines.MOST_REMEMBERED", 100)
+    monkeypatch.setattr("crow.tools.read.MOST_REMEMBERED", 100)
     seen = ReadTracker()
     for number in range(10):
         seen.note_written(f"/{number}", "x" * 30)

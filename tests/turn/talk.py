@@ -15,8 +15,7 @@ from crow.policy.rule_policy import RulePolicy
 from crow.session.journal import SessionJournal
 from crow.tools.ask import Ask
 from crow.tools.base import Toolbox
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import Read, ReadTracker
 from crow.tools.write import Write
 from crow.turn.context import TurnContext
 from crow.turn.history import History

@@ -16,7 +16,7 @@ from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.ask import Plan
 from crow.tools.base import Action, Tool
 from crow.tools.edit import Edit
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 from crow.tools.search import Search
 from crow.tools.terminal import RunCommand
 from crow.turn.partial_call import ENVELOPE, EVERY, MOST_TRIES, SMALL, PartialCall, last_piece

@@ -13,8 +13,7 @@ from crow.messages import StopReason, ToolMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, ModelInfo, ModelRequest, Said
 from crow.model.scripted import Call, Fail, ScriptedReply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import Read, ReadTracker
 from crow.tools.task import SubagentTask, Task
 from crow.tools.write import Write
 from crow.turn.message_building import PRUNED

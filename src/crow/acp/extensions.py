@@ -45,7 +45,7 @@ from crow.paths import shown
 from crow.results import DiffBlock, DisplayBlock
 from crow.rpc.connection import Connection
 from crow.rpc.jsonrpc import RpcError, errors_as_answers, invalid_params
-from crow.search.project_files import ProjectFiles
+from crow.search.listing import ProjectFiles
 from crow.session.changes import changed_files, changes_of
 from crow.session.session import Session
 from crow.session.undo import preview_undo

@@ -7,7 +7,7 @@ Where is …?
 - how everything that a command started is ended, daemons too: `supervisor.py` (the program that ends it),
   `processes.py` (the agent's side of it)
 - what a command writes to, and why nothing in it waits for a key: `pty.py`
-- how output becomes text for the model: `terminal_text.py` (without escape sequences), `terminal_screen.py` (output
+- how output becomes text for the model: `terminal_text.py` (without escape sequences, and what is left of output
   that draws over itself)
 - what is kept of a command's output, on disk too: `terminal_buffer.py` (what is kept), `terminal_recording.py` (reads
   it)

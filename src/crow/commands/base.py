@@ -8,7 +8,7 @@ import msgspec
 from crow.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from crow.commands.kept_output import KeptOutput
+    from crow.commands.terminal_buffer import KeptOutput
 
 
 class CommandRequest(msgspec.Struct, frozen=True):

@@ -11,15 +11,15 @@ import os
 from collections.abc import Collection, Mapping
 
 from crow.commands.base import CommandRequest, Terminal, TerminalExit, TerminalOutput
-from crow.commands.kept_output import KeptOutput
 from crow.commands.processes import MARK, ForkServer, Supervised, SupervisorKilled, kill_marked
 from crow.commands.pty import ANSWERED_BY_NOBODY, DEFAULT_COLUMNS, Channel, open_channel
 from crow.commands.supervisor import Request
+from crow.commands.terminal_buffer import KeptOutput
 from crow.commands.terminal_recording import Recording
 from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
-from crow.files.failures import led_elsewhere, reason
 from crow.files.output_folder import OutputFolder, remove_left_behind
+from crow.files.resolved_path import led_elsewhere, reason
 from crow.paths import shown
 from crow.threads import MAKE_ROOM, NO_MORE
 from crow.timeouts import timeout

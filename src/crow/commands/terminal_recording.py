@@ -14,9 +14,8 @@ from functools import partial
 from typing import NamedTuple
 
 from crow.commands import terminal_text as texts
-from crow.commands.kept_output import KeptOutput
 from crow.commands.pty import Channel, read_some
-from crow.commands.terminal_buffer import OutputBuffer, RawOutput, View, WholeOutput
+from crow.commands.terminal_buffer import KeptOutput, OutputBuffer, RawOutput, View, WholeOutput
 from crow.files.output_folder import OutputFolder
 from crow.threads import start_thread
 

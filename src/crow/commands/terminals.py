@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from crow.commands.base import CommandRequest, Commands, Terminal, TerminalExit, TerminalOutput
-from crow.commands.kept_output import KeptOutput
+from crow.commands.terminal_buffer import KeptOutput
 from crow.errors import WorkspaceError
 
 MOST_IN_BACKGROUND = 16

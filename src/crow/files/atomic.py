@@ -21,8 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from crow.errors import StaleFile, WorkspaceError
-from crow.files.failures import unwritable
-from crow.files.resolved_path import PinnedFile, ResolvedPath, remove_empty
+from crow.files.resolved_path import PinnedFile, ResolvedPath, remove_empty, unwritable
 from crow.paths import shown
 
 LOCK_TIMEOUT = 5

@@ -16,9 +16,8 @@ from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.files.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.files.base import Document, FileInfo
-from crow.files.failures import kind, reason
 from crow.files.output_folder import was_output
-from crow.files.resolved_path import ResolvedPath, open_resolved, pinned, resolve_path, status_of
+from crow.files.resolved_path import ResolvedPath, kind, open_resolved, pinned, reason, resolve_path, status_of
 from crow.files.text import Excerpt, LineRange, decode, decode_text, encode, excerpt_of, excerpt_of_file
 from crow.paths import LONGEST, is_inside, shown
 

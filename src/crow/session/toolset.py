@@ -14,10 +14,8 @@ from crow.tools.ask import Ask, Plan
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
 from crow.tools.edit import Edit
-from crow.tools.find import Find
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker
-from crow.tools.search import Search
+from crow.tools.read import Read, ReadTracker
+from crow.tools.search import Find, Search
 from crow.tools.terminal import RunCommand
 from crow.tools.web import HostVerdict, WebFetch, WebSearch
 from crow.tools.write import Write

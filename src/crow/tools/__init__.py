@@ -11,6 +11,6 @@ Where is …?
   paths where nothing lies
 - where a change to a file is shown; where the model is told that the file became something else than it wrote:
   `file_changes.py`
-- which lines of a file the model has been shown, and what it may not overwrite unread: `read_lines.py`
+- which lines of a file the model has been shown, and what it may not overwrite unread: `read.py`
   (`ReadTracker`)
 """

@@ -27,7 +27,7 @@ from crow.tools.file_changes import (
     told_diff,
 )
 from crow.tools.paths_meant import missing, path_meant
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 
 if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning
     from crow.tools.editing.matching import EditPlan

@@ -17,7 +17,7 @@ from crow.results import DiffBlock, DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
 from crow.tools.base import Action, Advice, ReadNeeded, Tool, verb_and_path
 from crow.tools.paths_meant import PathMeant
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 
 LARGEST_AT_ONCE = 64 * 1024
 """Characters up to which a text is worked on without leaving the event loop."""

@@ -24,7 +24,7 @@ from crow.tools.file_changes import (
     show_change,
 )
 from crow.tools.paths_meant import path_to_write
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 from crow.visible import language_of
 
 DESCRIPTION = (

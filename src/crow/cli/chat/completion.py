@@ -19,7 +19,7 @@ from crow.acp.wire import AvailableCommand
 from crow.config.home import LOG_FLAGS, create_folder, read_file, write_file
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
-from crow.search.project_files import ProjectFiles
+from crow.search.listing import ProjectFiles
 from crow.visible import one_line
 
 MOST_OFFERED = 50

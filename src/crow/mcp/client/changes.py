@@ -20,7 +20,7 @@ from crow.paths import shown
 from crow.results import DiffBlock, DisplayBlock, TextBlock
 from crow.tools.editing.replacements import replacement_after
 from crow.tools.file_changes import off_loop_if_large
-from crow.tools.read_lines import count_lines
+from crow.tools.read import count_lines
 from crow.visible import language_of
 
 PATHS = ("path", "file_path", "filepath", "filename", "file")

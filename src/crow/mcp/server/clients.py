@@ -32,7 +32,7 @@ from crow.mcp.server.file_editor import ADVICE, FileEditor, PastEdits
 from crow.paths import is_inside, shown
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
-from crow.tools.read_lines import ReadTracker
+from crow.tools.read import ReadTracker
 from crow.tools.terminal import RunCommand
 
 logger = logging.getLogger(__name__)

@@ -33,8 +33,7 @@ from crow.tools.file_changes import (
     show_change,
 )
 from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
-from crow.tools.read import Read
-from crow.tools.read_lines import ReadTracker, count_lines
+from crow.tools.read import Read, ReadTracker, count_lines
 from crow.tools.write import Write
 
 Value = TypeVar("Value")

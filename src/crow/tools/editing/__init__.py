@@ -2,9 +2,9 @@
 
 Where is …?
 - how an edit finds its place in a file: `matching.py` (exactly, and the plan), `tolerant.py` (by overlooking
-  something), `forms.py` (what is overlooked), `interpretations.py` (what may have been meant), `line_numbers.py`
-  (where it has the numbers of lines)
-- what an edit puts there: `replacements.py` (what the file becomes), `indents.py` (indents), `restyling.py` (quotes
+  something), `forms.py` (what is overlooked), `interpretations.py` (what may have been meant,
+  without the numbers of lines)
+- what an edit puts there: `replacements.py` (what the file becomes), `indents.py` (indents), `forms.py` (quotes
   and blanks), `soundness.py` (whether that breaks the file)
 - why an edit is refused: `refusals.py` (no place, or several), `omissions.py` (a text that leaves something out)
 """

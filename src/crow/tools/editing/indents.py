@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from crow.diff import Change, compare_lines
-from crow.tools.editing.forms import STRIPPED, look_alike_kind, plain_blanks, plain_form
-from crow.tools.editing.restyling import always_meant, with_style_of
+from crow.tools.editing.forms import STRIPPED, always_meant, look_alike_kind, plain_blanks, plain_form, with_style_of
 
 
 class LineFit:

@@ -12,8 +12,7 @@ from itertools import pairwise
 
 from crow.diff import compare_lines
 from crow.errors import WorkspaceError
-from crow.tools.editing.interpretations import inside_fence
-from crow.tools.editing.line_numbers import numbers_of
+from crow.tools.editing.interpretations import inside_fence, numbers_of
 
 _DOTS = r"(?:\.{3,}|…+|[⋮⋯︙]|\[\.\.\.\]|\[…\])"
 _THINGS = (

@@ -11,8 +11,7 @@ from crow.errors import WorkspaceError
 from crow.files.text import with_line_feeds
 from crow.tools.base import Advice
 from crow.tools.editing import TextEdit
-from crow.tools.editing.interpretations import inside_fence
-from crow.tools.editing.line_numbers import AS_READ, numbered_rests, numbers_of
+from crow.tools.editing.interpretations import AS_READ, inside_fence, numbered_rests, numbers_of
 from crow.tools.editing.omissions import left_out
 from crow.tools.editing.replacements import Source, only_place
 from crow.tools.editing.soundness import ending_of, is_code

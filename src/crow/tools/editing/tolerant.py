@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from crow.errors import WorkspaceError
 from crow.tools.editing import EditInterpretation
-from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
+from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form, with_escapes_of
 from crow.tools.editing.indents import LineFit, indent_of
 from crow.tools.editing.interpretations import other_interpretations, with_line_ends_meant
 from crow.tools.editing.replacements import PlainMatch, Source, occurrences
-from crow.tools.editing.restyling import with_escapes_of
 from crow.tools.editing.soundness import compiles, is_code
 
 MOST_PLACES = 1000
