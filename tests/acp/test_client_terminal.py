@@ -255,7 +255,7 @@ def test_a_command_runs_in_the_clients_terminal_in_the_order_that_clients_need(t
         ({"exitCode": 3}, "[exit code 3]"),
         ({"exitCode": None, "signal": "SIGKILL"}, "[killed by SIGKILL]"),
         ({"exitCode": 137, "signal": "SIGKILL"}, "[killed by SIGKILL]"),
-        ({}, "[ended, nobody said how]"),
+        ({}, "[ended, exit status unknown]"),
     ],
 )
 def test_only_exit_code_zero_is_success(tmp_path, status, words):

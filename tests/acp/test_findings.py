@@ -161,7 +161,7 @@ def test_an_edit_says_nothing_of_a_secret_before_it_was_allowed_to_look(open_edi
     crow.new_session()
     crow.prompt("edit it")
     [asked] = crow.permissions
-    assert asked["toolCall"]["title"] == "Look at .env, to change it"
+    assert asked["toolCall"]["title"] == "Read .env before changing it"
     assert crow.model_requests()[-1]["messages"][-1]["text"] == "Not done: permission was asked for, and refused."
 
 

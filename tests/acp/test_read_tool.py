@@ -242,7 +242,7 @@ def test_what_is_asked_about_cannot_hide(open_editor, tmp_path):
 FAILING = {
     "an unknown tool": (
         '{ call = "rm", arguments = { path = "a" } }',
-        "There is no tool `rm`.",
+        "Unknown tool `rm`.",
     ),
     "no arguments": ('{ call = "read" }', "- `path` is missing"),
     "a wrong type": ('{ call = "read", arguments = { path = true } }', "- `path` must be text, not true"),
@@ -275,14 +275,14 @@ def test_a_failing_call_is_a_result_not_the_end(open_editor, call, said):
 @pytest.mark.parametrize(
     ("tool", "arguments", "said", "advice"),
     [
-        ("read", {"path": "no"}, "no does not exist.", "Look for it by its name with `find`."),
+        ("read", {"path": "no"}, "no does not exist.", "Search for it by name with `find`."),
         ("read", {}, "`path` is missing", "A correct call"),
         ("edit", {"path": "a", "edits": [{"old": "zzz", "new": "y"}]}, "does not apply", "Read it first."),
         ("edit", {"path": "a", "edits": [{"old": "", "new": "y"}]}, "has an empty `old`", "use `write`"),
         ("read", '{"path": "a', "the call was cut off", "Make the call again"),
         ("read", '{"path": }', "are not valid JSON", "Make the call again"),
-        ("gargle", {}, "There is no tool `gargle`.", "The tools are"),
-        ("str_replace_editor", {"command": "insert"}, "There is no tool `str_replace_editor`.", "To insert lines use"),
+        ("gargle", {}, "Unknown tool `gargle`.", "Available:"),
+        ("str_replace_editor", {"command": "insert"}, "Unknown tool `str_replace_editor`.", "To insert lines use"),
         ("write", {"path": "path/to/x", "content": ""}, "it is a placeholder.", "Give the path that is meant."),
         ("leave_plan", {"plan": "x"}, "The mode is `ask`, not `plan`.", "Go on with the work."),
     ],

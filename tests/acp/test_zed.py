@@ -150,7 +150,7 @@ def test_outside_the_project_the_editor_refuses_and_the_disk_is_used(open_zed, t
     assert zed.prompt("change it") == {"stopReason": "end_turn"}
     assert outside.read_text() == "two\n"
     asked = [request["toolCall"]["title"] for request in zed.permissions]
-    assert asked == [f"Read {outside}", f"Look at {outside}, to change it", f"Edit {outside}"]
+    assert asked == [f"Read {outside}", f"Read {outside} before changing it", f"Edit {outside}"]
 
 
 # --- commands

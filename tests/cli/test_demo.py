@@ -135,7 +135,7 @@ In plan mode I only look. I would change one line:
   n  Reject
   → Yes, and edit files without asking (answered by the demo)
 
-✓ Carry out the plan · Agreed; the mode is now edit.
+✓ Carry out the plan · Plan approved; the mode is now edit.
 ✓ Edit nest.py +1 −1
 """  # noqa: RUF001 -- a minus sign
 

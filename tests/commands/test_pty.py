@@ -299,7 +299,7 @@ def test_a_terminal_that_is_closed_while_somebody_types_is_watched_no_longer():
 def test_a_command_that_takes_no_input_says_so(tmp_path):
     async def story(machine: Machine) -> None:
         terminal = await machine.open("exec sleep 1000")
-        with pytest.raises(WorkspaceError, match="Nothing can be typed"):
+        with pytest.raises(WorkspaceError, match="Cannot type into"):
             await terminal.write_input(b"hello\n")
         terminal.resize(100, 10)
         await terminal.release()

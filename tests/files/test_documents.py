@@ -71,7 +71,7 @@ def test_a_new_file_holds_exactly_the_bytes(tmp_path, flavour, text):
 def test_an_existing_file_is_not_taken_for_a_new_one(tmp_path, flavour):
     (tmp_path / "a").write_text("theirs")
     path = ResolvedPath(str(tmp_path / "a"))
-    with pytest.raises(StaleFile, match="exists by now"):
+    with pytest.raises(StaleFile, match="now exists"):
         in_workspace(
             tmp_path,
             flavour,

@@ -97,7 +97,7 @@ def test_a_file_without_write_permission_for_its_owner_is_refused_for_root_too(t
         assert document is not None
         return document.obstacle
 
-    assert asyncio.run(obstacle()).endswith("a is read-only: its owner has no permission to write it either.")
+    assert asyncio.run(obstacle()).endswith("a is read-only, even for its owner.")
     with pytest.raises(WorkspaceError, match="is read-only"):
         change(path, "new")
     assert path.read_text() == "old"
@@ -148,11 +148,11 @@ def test_what_somebody_else_may_not_write_is_refused(tmp_path):
         [sys.executable, "-c", AS_SOMEONE_ELSE, *map(str, paths)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == [
-        f"True WorkspaceError {closed}/writable may not be written: permission denied in {closed}.",
-        f"True WorkspaceError {shared}/readable may not be written: permission denied.",
+        f"True WorkspaceError {closed}/writable cannot be written: permission denied in {closed}.",
+        f"True WorkspaceError {shared}/readable cannot be written: permission denied.",
         "False ('It now belongs to you: its owner or group could not be kept.',)",
         "False ()",
-        f"False WorkspaceError {closed}/new may not be written: permission denied in {closed}.",
+        f"False WorkspaceError {closed}/new cannot be written: permission denied in {closed}.",
         "False ()",
         "False ()",
     ]
@@ -193,7 +193,7 @@ def test_a_file_that_does_not_fit_leaves_the_old_one_and_nothing_else(tmp_path, 
     if old is not None:
         path.write_bytes(old)
     done = in_child(CHANGE, path, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
-    assert done.stdout == f"{path} was not written: file too large. It is as it was.\n", done.stderr
+    assert done.stdout == f"{path} was not written: file too large. It is unchanged.\n", done.stderr
     assert [item.read_bytes() for item in tmp_path.iterdir()] == ([old] if old else [])
 
 
@@ -206,7 +206,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
     try:
         (mounted / "a").write_text("old")
         done = in_child(CHANGE, mounted / "a")
-        assert done.stdout == f"{mounted}/a was not written: there is no space left on the disk. It is as it was.\n"
+        assert done.stdout == f"{mounted}/a was not written: the disk is full. It is unchanged.\n"
         assert [item.read_text() for item in mounted.iterdir()] == ["old"]
     finally:
         subprocess.run(["umount", str(mounted)], check=True)
@@ -215,10 +215,10 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (errno.ENOSPC, "there is no space left on the disk. It is as it was."),
-        (errno.EDQUOT, "there is no space left on the disk. It is as it was."),
-        (errno.EROFS, "read-only file system. It is as it was."),
-        (errno.EIO, "input/output error. It is as it was."),
+        (errno.ENOSPC, "the disk is full. It is unchanged."),
+        (errno.EDQUOT, "the disk is full. It is unchanged."),
+        (errno.EROFS, "read-only file system. It is unchanged."),
+        (errno.EIO, "input/output error. It is unchanged."),
     ],
 )
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])

@@ -107,7 +107,7 @@ def test_what_may_not_be_read_is_said(folder):
     done = subprocess.run(
         [sys.executable, "-c", AS_SOMEONE_ELSE, str(folder), str(file), str(closed)], capture_output=True, text=True
     )
-    denied = "may not be read: permission denied."
+    denied = "cannot be read: permission denied."
     assert done.stdout.splitlines() == [
         f"WorkspaceError {file} {denied}",
         f"WorkspaceError {closed} {denied}",

@@ -52,7 +52,7 @@ def test_a_redirect_to_another_host_is_told_and_not_followed(tmp_path: Path):
         site.pages["/"] = redirect(f"http://other.test:{site.port}/there")
         result = fetched(tmp_path, f"http://ex.test:{site.port}/")
         assert [request.path for request in site.requests] == ["/"]
-    assert "about which the user has not been asked" in result["content"][0]["text"]
+    assert "which the user has not approved" in result["content"][0]["text"]
 
 
 def test_a_redirect_to_a_host_that_a_rule_forbids_is_refused(tmp_path: Path):

@@ -97,7 +97,7 @@ def test_nobody_is_sent_to_commands_or_a_search_that_are_not_offered(tmp_path: P
     with Website() as site:
         site.pages["/data"] = answer(b"\x00\x01\x02", "application/octet-stream")
         large, data = asyncio.run(talk(site.url))
-    assert "too large to be edited" in large
+    assert "too large to edit" in large
     assert "is not text" in data
     assert "command" not in large + data
 

@@ -51,7 +51,7 @@ def test_it_shows_everything_before_anything_is_done(tmp_path):
     ("edits", "said"),
     [
         ([], "- `edits` is empty"),
-        ([{"old": "", "new": "x"}], "The edit has an empty `old`. To make a file or write all of it anew use `write`;"),
+        ([{"old": "", "new": "x"}], "The edit has an empty `old`. To create or rewrite a file use `write`;"),
         ([{"old": "one", "new": "one"}], "The edit changes nothing: `old` and `new` are the same."),
         ([{"old": "one", "new": "1"}, {"old": "", "new": "x"}], "Edit 2 has an empty `old`."),
         ([{"old": "one"}], "- `edits[0].new` is missing"),

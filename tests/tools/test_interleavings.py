@@ -182,7 +182,7 @@ def test_a_file_that_appears_while_the_permission_is_open_is_not_overwritten(tmp
         async with opened(tmp_path, flavour) as workspace:
             action = await Hand(workspace).prepare("write", path="new.py", content="ours\n")
             (tmp_path / "new.py").write_text("theirs\n")
-            with pytest.raises(WorkspaceError, match="exists by now"):
+            with pytest.raises(WorkspaceError, match="now exists"):
                 await action.perform(RecordingJournal())
 
     asyncio.run(run())
@@ -197,7 +197,7 @@ def test_a_new_file_that_the_person_has_named_and_begun_in_the_editor_is_not_ove
             workspace.note_buffer(await workspace.resolve("new.py"))
             action = await Hand(workspace).prepare("write", path="new.py", content="ours\n")
             editor.unsaved[str(tmp_path / "new.py")] = "theirs\n"
-            with pytest.raises(WorkspaceError, match="exists by now"):
+            with pytest.raises(WorkspaceError, match="now exists"):
                 await action.perform(RecordingJournal())
 
     asyncio.run(run())
@@ -234,5 +234,5 @@ def test_the_model_is_told_what_the_person_changed(tmp_path):
     assert told.startswith("Edited a.py (+1 −1).\n")  # noqa: RUF001 -- a minus sign
     assert "has changed since you last saw it; the other change was kept:\n--- a/a.py\n+++ b/a.py\n" in told
     assert "-first\n+very first\n" in told
-    assert "The file changed meanwhile; the other change was kept:\n" in told
+    assert "The file changed in the meantime; the other change was kept:\n" in told
     assert "-import os\n+import sys\n" in told

@@ -118,13 +118,13 @@ def test_what_was_cut_off_is_not_read(text: str) -> None:
 
 
 UNCLEAR = {
-    "a name with two values in well-formed JSON": ('{"a": {"b": 1, "b": 2}}', "`b` stands in it twice"),
+    "a name with two values in well-formed JSON": ('{"a": {"b": 1, "b": 2}}', "`b` appears twice"),
     "an expression": ('{"a": "b" + c}', "an expression"),
     "an expression beside quotes that are not escaped": ('{"x": "say "hi" now", "a": "b" + "c"}', "at character"),
     "a variable": ('{"content": text}', "a value in quotes"),
     "a variable for a path": ('{"path": file_path}', "a value in quotes"),
     "two objects": ('{"a": "b"}{"a": "c"}', "two different objects"),
-    "a name with two values": ('{"a": "b", "a": "c",}', "`a` stands in it twice"),
+    "a name with two values": ('{"a": "b", "a": "c",}', "`a` appears twice"),
     "members after the end": ('{"a": "b"}, "c": 1}', "closed before its last members"),
     "no object": ("I will read the file.", "no object"),
     "an odd quote": ('{"a": "5" wide"}', "at character"),

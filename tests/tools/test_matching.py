@@ -57,7 +57,7 @@ def test_what_differs_only_in_its_line_ends_is_the_same_to_the_model():
 
 def test_lines_are_counted_as_they_are_read():
     assert "at lines 1, 2" in refusal("1%\r2%\rx\nx\n", TextEdit("x", "y"))
-    assert "Nearest to it is, from line 2:\n     2\tvalue = 1" in refusal(
+    assert "The nearest match starts at line 2:\n     2\tvalue = 1" in refusal(
         "1%\r2%\r\nvalue = 1\r\n", TextEdit("valu = 1", "y")
     )
 
@@ -200,13 +200,13 @@ def test_blanks_alone_are_never_guessed():
 def test_what_is_nearest_is_shown():
     text = "import os\n\ndef total(items):\n    return sum(items)\n\ndef other():\n    pass\n"
     assert refusal(text, TextEdit("def total(item):\n    return sum(item)\n", "x")) == (
-        "The edit does not apply: its old text is not in the file. Nearest to it is, from line 3:\n"
+        "The edit does not apply: its old text is not in the file. The nearest match starts at line 3:\n"
         "     3\tdef total(items):\n   old\tdef total(item):\n      \t              ^\n"
         "     4\t    return sum(items)\n   old\t    return sum(item)\n      \t                   ^\n"
         "Copy it from the file, without the numbers, and try again."
     )
     assert refusal(text, TextEdit("quite another thing altogether", "x")).endswith(
-        "Nothing there is like it. Read it again."
+        "Nothing similar was found. Read it again."
     )
 
 
@@ -301,7 +301,7 @@ def test_lines_that_are_all_alike_take_linear_time():
 def test_indents_that_never_fit_are_not_compared_for_ever():
     text, edit = "  x\n x\n" * 5000, TextEdit("\tx\n" * 5000, "y\n")
     with counted() as work:
-        assert "too much alike" in refusal(text, edit)
+        assert "too similar" in refusal(text, edit)
     assert work.lines < 1000 * 5000, "each line was compared with each"
 
 

@@ -37,7 +37,7 @@ def test_lines_are_numbered_and_those_left_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("", "(an empty file)"),
+        ("", "(empty file)"),
         ("\n", "     1\t"),
         ("a", "     1\ta"),
         ("a\n\n", "     1\ta\n     2\t"),
@@ -76,11 +76,11 @@ def test_a_folder_with_very_many_names_is_listed_piece_by_piece(tmp_path):
     for number in range(1003):
         (tmp_path / f"{number:04}").touch()
     first = read(tmp_path, path=".")
-    assert first.text.endswith("0999\n(3 more names: go on with offset 1001)")
+    assert first.text.endswith("0999\n(3 more entries: go on with offset 1001)")
     assert first.message == "entries 1-1000 of 1003"
     assert read(tmp_path, path=".", offset=1001).text == "1000\n1001\n1002"
-    assert read(tmp_path, path=".", offset=2, limit=1).text == "0001\n(1001 more names: go on with offset 3)"
-    with pytest.raises(WorkspaceError, match=r"1003 names: .*name 1004"):
+    assert read(tmp_path, path=".", offset=2, limit=1).text == "0001\n(1001 more entries: go on with offset 3)"
+    with pytest.raises(WorkspaceError, match=r"1003 entries: .*entry 1004"):
         read(tmp_path, path=".", offset=1004)
 
 
@@ -102,5 +102,5 @@ def test_images_are_known_by_their_first_bytes(head, kind):
 
 def test_an_image_that_is_too_large_is_refused(tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * (5 * 1024 * 1024))
-    with pytest.raises(WorkspaceError, match="more than models take"):
+    with pytest.raises(WorkspaceError, match="too large for models"):
         read(tmp_path, path="a.png")

@@ -123,7 +123,7 @@ def test_secrets_are_not_printed_but_counted(project):
         assert "KEY" not in text
         assert "2 files not searched" in text.splitlines()[-1]
     result = search(project, pattern="KEY", path="src")
-    assert result.text == "(no matches)\n(1 file not searched: may hold keys or passwords, or a rule is about them)"
+    assert result.text == "(no matches)\n(1 file not searched: may contain secrets, or a rule covers them)"
     # Named outright it is another question, and the policy has asked it.
     assert prepare(project, pattern="KEY", path=".env").deed.reads == (str(project / ".env"),)
     assert search(project, pattern="KEY", path=".env").text == ".env\n1: KEY=hunter2"
@@ -167,7 +167,7 @@ def test_long_lines_are_cut_around_the_match():
 def test_a_search_that_took_too_long_says_so(project):
     (project / "bad").write_text("a" * 60 + "!\n")
     result = search(project, Limits(seconds=1), pattern="(a+)+$", path="bad")
-    assert result.text.startswith("(no matches so far)\n(stopped because it took too long, so not everything")
+    assert result.text.startswith("(no matches so far)\n(timed out before everything")
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_a_search_that_took_too_long_says_so(project):
     [
         ({"pattern": "x", "path": "missing"}, "does not exist"),
         ({"pattern": "x", "path": "/dev/null"}, "neither a file nor a folder"),
-        ({"pattern": "run("}, r"not a regular expression .* write run\\\("),
-        ({"pattern": r"a\nb"}, "one line at a time"),
+        ({"pattern": "run("}, r"not a valid regular expression.* write run\\\("),
+        ({"pattern": r"a\nb"}, "line by line"),
         ({"pattern": "x", "glob": "{a,b}" * 20}, "alternatives"),
     ],
 )
@@ -207,7 +207,7 @@ def test_what_may_not_be_read_is_said(project):
     done = subprocess.run(
         [sys.executable, "-c", AS_SOMEONE_ELSE, str(file), str(closed)], capture_output=True, text=True
     )
-    denied = "may not be read: permission denied."
+    denied = "cannot be read: permission denied."
     assert done.stdout.splitlines() == [f"WorkspaceError {path} {denied}" for path in (file, closed)], done.stderr
 
 

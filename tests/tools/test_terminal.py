@@ -340,7 +340,7 @@ def test_a_background_command_is_read_and_stopped(tmp_path):
         assert stopped.text == "up\nrequest\n[b1 has ended: killed by SIGTERM]"
         assert session.terminals.background() == []
         await eventually(lambda: not session.processes())
-        with pytest.raises(WorkspaceError, match="There are: none"):
+        with pytest.raises(WorkspaceError, match="Available: none"):
             await session.stop("b1")
 
     in_a_session(tmp_path, story)
@@ -430,7 +430,7 @@ def test_there_is_an_end_to_background_commands(tmp_path, monkeypatch):
 
     async def story(session: Session) -> None:
         await session.run("exec sleep 1000", background=True)
-        with pytest.raises(WorkspaceError, match="already 1"):
+        with pytest.raises(WorkspaceError, match="1 are running"):
             await session.run("exec sleep 1000", background=True)
         assert (await session.run("echo foreground")).ok
 

@@ -208,8 +208,8 @@ def test_a_redirect_is_followed_only_where_nobody_has_to_be_asked(verdict, targe
 @pytest.mark.parametrize(
     ("verdict", "ok", "told"),
     [
-        ("ask", True, ", about which the user has not been asked. Fetch that instead."),
-        ("deny", False, f", and that is not fetched: {FORBIDDEN}"),
+        ("ask", True, ", which the user has not approved. Fetch that address instead."),
+        ("deny", False, f", which may not be fetched: {FORBIDDEN}"),
     ],
 )
 def test_why_a_redirect_was_not_followed_is_said(verdict, ok, told):

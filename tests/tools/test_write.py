@@ -70,8 +70,8 @@ def test_an_existing_file_must_have_been_read(tmp_path):
 
     assert play(tmp_path, run) == [
         " exists and has not been read.",
-        " was read only in part: line 2 was not.",
-        " was read only in part: line 2 was not.",
+        " was only partly read: line 2 was not.",
+        " was only partly read: line 2 was not.",
         " has changed since it was last read or written.",
     ]
     assert path.read_text() == "new\n"
@@ -205,7 +205,7 @@ def test_a_formatting_editor_is_told_of_and_must_be_read_again(tmp_path):
         async with connected(tmp_path, editor) as workspace:
             hand = Hand(workspace)
             result = await hand.call("write", path="a.py", content="x=1\ny=2\n")
-            assert result.message == "+2 −0. It was changed when it was saved."  # noqa: RUF001
+            assert result.message == "+2 −0. It changed when it was saved."  # noqa: RUF001
             assert "-x=1\n-y=2\n+x = 1\n+y = 2\n" in result.text
             assert result.display == (DiffBlock(str(tmp_path / "a.py"), "add", "", "x = 1\ny = 2\n"),)
             with pytest.raises(WorkspaceError, match="Read "):

@@ -217,9 +217,9 @@ class ClientWorkspace(LocalWorkspace):
         state = await self._settled_state(path)
         now = state.document
         if now is not None and before is None:
-            raise StaleFile(f"{shown(path.real)} exists by now.")
+            raise StaleFile(f"{shown(path.real)} now exists.")
         if before is not None and (now is None or not now.same_as(before)):
-            raise StaleFile(f"{shown(path.real)} has changed meanwhile.")
+            raise StaleFile(f"{shown(path.real)} has changed in the meantime.")
         if now is not None and now.obstacle:
             raise WorkspaceError(now.obstacle)
         return state
@@ -325,7 +325,7 @@ class ClientWorkspace(LocalWorkspace):
     async def _write_there(self, path: ResolvedPath, text: str, state: FileState) -> Document:
         if not await self._is_quiet(path):
             if state.is_unsaved:
-                raise StaleFile(f"{shown(path.real)} changes all the time. Nothing was written.")
+                raise StaleFile(f"{shown(path.real)} keeps changing. Nothing was written.")
             return await self._write_unasked(path, text, state)
         # The editor may have taken its time to answer, and will not look at the disk before it saves.
         await self._expect_on_disk(path, state.saved)
@@ -367,7 +367,7 @@ class ClientWorkspace(LocalWorkspace):
     async def _expect_on_disk(self, path: ResolvedPath, saved: Document | None) -> None:
         now = await super().read_document(path)
         if now is not saved and (now is None or saved is None or not now.same_as(saved)):
-            raise StaleFile(f"{shown(path.real)} has changed meanwhile.")
+            raise StaleFile(f"{shown(path.real)} has changed in the meantime.")
 
     async def _if_written(self, path: ResolvedPath, text: str) -> Document:
         """For an editor that did not answer: it may have done it all the same, or may do it yet."""

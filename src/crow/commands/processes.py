@@ -38,8 +38,8 @@ class SupervisorKilled(WorkspaceError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The process that supervises the command was killed, perhaps by the command itself. "
-            "The command may have begun; whatever it had started was ended."
+            "The command's supervisor was killed, perhaps by the command itself. "
+            "The command may have started; everything it started was stopped."
         )
 
 
@@ -74,7 +74,9 @@ class ForkServer:
                 await supervised.started()
         except TimeoutError:
             supervised.close()
-            raise WorkspaceError("The command could not be started: the process that runs commands hangs.") from None
+            raise WorkspaceError(
+                "The command could not be started: the process that runs commands is not responding."
+            ) from None
         except BaseException:
             supervised.close()  # which ends whatever was started by then
             raise

@@ -121,15 +121,15 @@ class LocalTerminal(Terminal):
     async def write_input(self, data: bytes) -> None:
         async with self._typing:
             if not self.takes_input:
-                raise WorkspaceError("Nothing can be typed into the command: it takes no input, or has ended.")
+                raise WorkspaceError("Cannot type into the command: it takes no input or has ended.")
             writing = asyncio.ensure_future(self._channel.write_input(data))
             try:
                 await asyncio.wait([writing, self._running()], return_when=asyncio.FIRST_COMPLETED)
                 if not writing.done():
-                    raise WorkspaceError("The command has ended, and did not read all that was typed.")
+                    raise WorkspaceError("The command ended before it read everything that was typed.")
                 writing.result()
             except OSError as error:
-                raise WorkspaceError(f"Nothing can be typed into the command: {reason(error)}.") from None
+                raise WorkspaceError(f"Cannot type into the command: {reason(error)}.") from None
             finally:
                 writing.cancel()
 

@@ -125,7 +125,7 @@ class RawOutput:
         return f"\x1b[0m\n[… {texts.size_text(size)} left out here{f'; {where}' if where else ''} …]\n" if size else ""
 
 
-_UNTIL_IT_ENDS = "\x1b[0m\n[… no more of it is shown until it ends …]\n"
+_UNTIL_IT_ENDS = "\x1b[0m\n[… further output is hidden until it ends …]\n"
 
 
 def _whole_lines(data: bytes) -> bytes:

@@ -179,7 +179,7 @@ class Terminals:
         """Raises WorkspaceError if there are enough of them."""
         if len(self._background) >= MOST_IN_BACKGROUND:
             raise WorkspaceError(
-                f"There are already {MOST_IN_BACKGROUND} commands in the background.", advice="Stop one first."
+                f"Too many background commands: {MOST_IN_BACKGROUND} are running.", advice="Stop one first."
             )
 
     def background(self) -> list[BackgroundCommand]:
@@ -197,7 +197,7 @@ class Terminals:
         if id in self._background:
             return self._background[id]
         known = ", ".join(self._background) or "none"
-        raise WorkspaceError(f"There is no background command {id[:20]!r}. There are: {known}.")
+        raise WorkspaceError(f"Unknown background command {id[:20]!r}. Available: {known}.")
 
     async def stop(self, id: str) -> TerminalOutput:
         """Ends a command and lets go of it; the last of its output."""

@@ -86,12 +86,12 @@ def obstacle_to_writing(path: ResolvedPath) -> str:
 
 
 def _gone(path: str) -> StaleFile:
-    return StaleFile(f"{shown(path)} is not there any more, or its folder is not.")
+    return StaleFile(f"{shown(path)} no longer exists, or its folder does not.")
 
 
 def _expect(target: PinnedFile, content: bytes) -> None:
     if not target.holds(content):
-        raise StaleFile(f"{shown(target.path)} has changed meanwhile.")
+        raise StaleFile(f"{shown(target.path)} has changed in the meantime.")
 
 
 def _check_wanted(target: PinnedFile, given_up: Event) -> None:
@@ -152,7 +152,7 @@ class _Temporary:
         try:
             os.link(self._name, self._target.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
-            raise StaleFile(f"{shown(self._target.path)} exists by now.") from None
+            raise StaleFile(f"{shown(self._target.path)} now exists.") from None
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise

@@ -223,12 +223,12 @@ def _unreadable(path: str, error: OSError) -> WorkspaceError:
     match error:
         case FileNotFoundError():
             gone = (
-                " What a command printed is kept until its session is closed, or until newer outputs need the room: "
-                "run the command again."
+                " Command output is kept until the session closes or newer output needs the space. "
+                "Run the command again."
             )
             return WorkspaceError(f"{path} does not exist.{gone if was_output(path) else ''}")
         case PermissionError():
-            return WorkspaceError(f"{path} may not be read: permission denied.")
+            return WorkspaceError(f"{path} cannot be read: permission denied.")
         case NotADirectoryError():
             return WorkspaceError(f"{path} does not exist: a part of it is a file, not a folder.")
         case _:

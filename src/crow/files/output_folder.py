@@ -21,7 +21,7 @@ MOST_OF_A_SESSION = 300_000_000
 MOST_IN_ALL = 1_000_000_000
 """Bytes that a session keeps, and all of this process. Outputs that have ended go when there is no room, the oldest
 first."""
-DROPPED = "What this command printed is no longer kept: the oldest outputs go when there are too many large ones."
+DROPPED = "The output of this command is no longer kept: the oldest output is deleted when space runs out."
 FRESH = 60
 """Seconds for which a folder is left alone: it may have been made a moment ago, and not be locked yet."""
 
@@ -159,14 +159,14 @@ def _open_own(path: str) -> int:
     above = os.path.dirname(path)
     os.makedirs(above, 0o700, exist_ok=True)
     if os.stat(above).st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
-        raise OSError(errno.EPERM, "others can exchange what lies in the folder for temporary files")
+        raise OSError(errno.EPERM, "other users can replace files in the temporary folder")
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
     descriptor = os.open(path, _FOLDER)
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         os.close(descriptor)
-        raise OSError(errno.EPERM, "the folder for it is another user's, or open to others")
+        raise OSError(errno.EPERM, "its folder belongs to another user or is open to others")
     return descriptor
 
 

@@ -29,15 +29,15 @@ def unwritable(path: str, error: OSError) -> WorkspaceError:
     folder, path = shown(os.path.dirname(path)), shown(path)
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            return WorkspaceError(f"{path} was not written: there is no space left on the disk. It is as it was.")
+            return WorkspaceError(f"{path} was not written: the disk is full. It is unchanged.")
         case errno.EACCES | errno.EPERM:
-            return WorkspaceError(f"{path} may not be written: permission denied in {folder}.")
+            return WorkspaceError(f"{path} cannot be written: permission denied in {folder}.")
         case errno.ENOTDIR | errno.ELOOP:
             return WorkspaceError(
                 f"{path} cannot be written: a part of its path is a file, or has become a symbolic link."
             )
         case _:
-            return WorkspaceError(f"{path} was not written: {reason(error)}. It is as it was.")
+            return WorkspaceError(f"{path} was not written: {reason(error)}. It is unchanged.")
 
 
 def led_elsewhere(path: str) -> StaleFile:
@@ -129,7 +129,7 @@ def pinned(path: ResolvedPath) -> ResolvedPath:
     """
     status = status_of(path)
     if not stat.S_ISDIR(status.st_mode):
-        raise WorkspaceError(f"{shown(path.real)} is not a folder: nothing can be run in it.")
+        raise WorkspaceError(f"{shown(path.real)} is not a folder: commands cannot run in it.")
     identity = FolderIdentity(len(_names(path.real)), status.st_dev, status.st_ino)
     return msgspec.structs.replace(path, folder=identity, existed=True)
 
@@ -200,11 +200,11 @@ class PinnedFile:
             if not stat.S_ISREG(status.st_mode):
                 return f"{path} is {kind(status.st_mode)}, not a file that can be written."
             if not status.st_mode & stat.S_IWUSR:
-                return f"{path} is read-only: its owner has no permission to write it either."
+                return f"{path} is read-only, even for its owner."
             if not self._may_write(self.name):
-                return f"{path} may not be written: permission denied."
+                return f"{path} cannot be written: permission denied."
         if not self._may_write("."):
-            return f"{path} may not be written: permission denied in {shown(os.path.dirname(self.path))}."
+            return f"{path} cannot be written: permission denied in {shown(os.path.dirname(self.path))}."
         return ""
 
     def check(self, *, expects_file: bool) -> os.stat_result | None:
@@ -213,9 +213,9 @@ class PinnedFile:
         if obstacle := self.obstacle(status):
             raise WorkspaceError(obstacle)
         if status is None and expects_file:
-            raise StaleFile(f"{shown(self.path)} does not exist any more.")
+            raise StaleFile(f"{shown(self.path)} no longer exists.")
         if status is not None and not expects_file:
-            raise StaleFile(f"{shown(self.path)} exists by now.")
+            raise StaleFile(f"{shown(self.path)} now exists.")
         return status
 
     def sync(self) -> None:

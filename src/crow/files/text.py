@@ -72,7 +72,7 @@ def encode(path: str, text: str, encoding: str = "utf-8", *, mark: bool = False)
         raise WorkspaceError(
             f"{shown(path)} is encoded as {encoding_name(encoding)}, which has no {_name(text[error.start])}. "
             "Nothing was written.",
-            advice="Use characters that the file's encoding has.",
+            advice="Use only characters that the file's encoding supports.",
         ) from None
 
 

@@ -21,7 +21,7 @@ from crow.visible import code
 _GITLINK = b"\x00\x00\xe0\x00"
 """An entry's mode, 24 bytes behind its beginning."""
 _BEFORE_NAME = tuple(4 + 12 + digest + 2 + more for digest in (20, 32) for more in (0, 2))
-"""Between the mode and the name: owner, group and size, a SHA-1 or SHA-256, flags, and perhaps more flags."""
+"""Between the mode and the name: owner, group and size, a SHA-1 or SHA-256, flags, possibly more flags."""
 _LONGEST_NAME = 4096
 _LARGEST = 32 * 1024 * 1024
 _MOST_FOUND = 500

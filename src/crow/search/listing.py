@@ -58,7 +58,7 @@ def _is_open_folder(root: str) -> bool:
     refuse_link(root)
     is_folder = os.path.isdir(root)
     if not os.access(root, os.R_OK | os.X_OK if is_folder else os.R_OK):
-        raise WorkspaceError(f"{shown(root)} may not be read: permission denied.")
+        raise WorkspaceError(f"{shown(root)} cannot be read: permission denied.")
     return is_folder
 
 

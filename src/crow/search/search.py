@@ -188,8 +188,8 @@ class Searcher:
         if complaint := _python_complaint(query.pattern):
             plain = re.escape(query.pattern)
             raise WorkspaceError(
-                f"The pattern {query.pattern} is not a regular expression that can be searched for: {complaint}.",
-                advice=f"To look for exactly this text, write {plain}" if plain != query.pattern else "",
+                f"The pattern {query.pattern} is not a valid regular expression: {complaint}.",
+                advice=f"To search for this exact text, write {plain}" if plain != query.pattern else "",
             )
         mode = "lines" if query.mode == "content" else "count"
         options = [mode, str(most), str(query.context)]
@@ -229,13 +229,13 @@ _LINE_FEED = re.compile(r"(?<!\\)(?:\\\\)*\\n|\n")
 def _refuse_unsearchable(pattern: str) -> None:
     """What neither matcher can look for, whatever it says about it."""
     if _LINE_FEED.search(_NEGATED_SET.sub("", pattern)):
-        raise WorkspaceError("A search looks at one line at a time: a pattern with a line feed matches nothing.")
+        raise WorkspaceError("Search works line by line: a pattern with a line break matches nothing.")
     try:
         unprintable = b"\0" in pattern.encode()
     except UnicodeEncodeError:
         unprintable = True
     if unprintable:
-        raise WorkspaceError("A pattern cannot contain null characters or halves of characters.")
+        raise WorkspaceError("A pattern cannot contain null or incomplete characters.")
 
 
 def _python_complaint(pattern: str) -> str:

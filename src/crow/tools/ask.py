@@ -166,7 +166,9 @@ class LeavePlanAction(Action):
         await self._switch(self._mode)
         journal.append(ModeTold(self._mode, ""))
         text = f"The user agreed to the plan. The mode is now `{self._mode}`: carry it out."
-        return ToolResult(ok=True, text=text, message=f"Agreed; the mode is now {self._mode}.", display=self.display)
+        return ToolResult(
+            ok=True, text=text, message=f"Plan approved; the mode is now {self._mode}.", display=self.display
+        )
 
 
 MOST_ENTRIES = 50

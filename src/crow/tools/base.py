@@ -146,15 +146,15 @@ class Advice(msgspec.Struct, frozen=True):
 
     read_first: str = "Read it first."
     read_again: str = "Read it again."
-    read_all: str = "Read the whole of it first, or change a part of it with `edit`."
+    read_all: str = "Read all of it first, or change part of it with `edit`."
     change_a_part: str = "Change it with `edit`."
     make_a_file: str = "To make a new file use `write`."
-    look_for_it: str = "Look for it by its name with `find`."
+    look_for_it: str = "Search for it by name with `find`."
     make_it_unique: str = "Add lines around it until it is unique, or set `all` to replace every one."
     go_on: str = "go on with offset {line}"
     fetch_no_files: str = "For files of the project use `read`."
     fetch_otherwise: str = "Download it with a command if it is needed."
-    change_otherwise: str = "Do it by a command."
+    change_otherwise: str = "Use a command instead."
     run_no_files: str = "Not for reading, searching or changing files: there are tools for that."
     search_no_files: str = "Not for the project's own files: use `search` for these."
 
@@ -236,9 +236,9 @@ class _UnknownTool(Tool):
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         near = " or ".join(f"`{name}`" for name in self._near)
-        meant = f"{self._hint} " if self._hint else f"Is {near} meant? " if near else ""
-        known = f"The tools are: {', '.join(self._known)}."
-        raise BadArguments(f"There is no tool `{one_line(call.name, 100)}`.", advice=f"{meant}{known}")
+        meant = f"{self._hint} " if self._hint else f"Did you mean {near}? " if near else ""
+        known = f"Available: {', '.join(self._known)}."
+        raise BadArguments(f"Unknown tool `{one_line(call.name, 100)}`.", advice=f"{meant}{known}")
 
 
 def failure(call: ToolCall, error: Exception) -> ToolResult:
@@ -250,7 +250,7 @@ def failure(call: ToolCall, error: Exception) -> ToolResult:
             return ToolResult.failed(str(error), error.message)
         case _:
             logger.error("tool %s crashed", call.name, exc_info=error)
-            text = f"`{call.name}` failed unexpectedly ({type(error).__name__}). The log has the details."
+            text = f"`{call.name}` failed unexpectedly ({type(error).__name__}). See the log for details."
             return ToolResult.failed(text)
 
 

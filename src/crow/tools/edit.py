@@ -140,7 +140,8 @@ class EditAction(ChangeAction):
     async def _result(self, before: Document | None, text: str, after: Document) -> ToolResult:
         notes = [*self._plan.overlooked]
         if before is not None and before is not self._change.before:
-            notes.append(f"The file changed meanwhile; the other change was kept:\n{self._since_prepared(before)}")
+            since = self._since_prepared(before)
+            notes.append(f"The file changed in the meantime; the other change was kept:\n{since}")
         seen, old = self._change.seen, before.text if before else ""
         await off_loop_if_large(len(text), lambda: seen.note_changed(self._path, old, text))
         if after.text != text:
@@ -166,13 +167,13 @@ def _check(edits: Sequence[TextEdit]) -> None:
         if not edit.old:
             raise BadArguments(
                 f"{_name(number, edits)} has an empty `old`.",
-                advice="To make a file or write all of it anew use `write`; "
-                "to add something, take a line beside it as `old` and write it again in `new`.",
+                advice="To create or rewrite a file use `write`; "
+                "to add text, use a line next to it as `old` and repeat it in `new`.",
             )
     if all(edit.old == edit.new for edit in edits):
         raise BadArguments(
             f"{'The edit changes' if len(edits) == 1 else 'The edits change'} nothing: `old` and `new` are the same.",
-            advice="Give in `new` what is to stand there instead.",
+            advice="Put the replacement text in `new`.",
         )
 
 

@@ -45,7 +45,7 @@ class ShownChange(NamedTuple):
 async def read_needed_of(workspace: Workspace, meant: PathMeant) -> ReadNeeded:
     """A file that is there has to be read before it can be said how it would change."""
     resolved = meant.path
-    title = f"Look at {relative_to(resolved.real, workspace.roots[0])}, to change it"
+    title = f"Read {relative_to(resolved.real, workspace.roots[0])} before changing it"
     deed = Deed("read", ToolKind.READ, reads=(resolved.real,), read_as=resolved.judged[1:])
     return ReadNeeded(resolved, title, deed, (Location(resolved.real),), note=meant.note)
 
@@ -54,7 +54,7 @@ async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | No
     """The file that is to be changed, if it could be judged: one that has just appeared was not there to be judged."""
     before = await workspace.read_document(path)
     if before is not None and not before.unsaved and not path.existed:
-        raise StaleFile(f"{shown(path.real)} exists by now.")
+        raise StaleFile(f"{shown(path.real)} now exists.")
     return before
 
 
@@ -205,7 +205,7 @@ class ChangeAction(Action):
                 before, text = await self._rebased(changed, before)
             else:
                 return await self._result(before, text, after)
-        raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
+        raise WorkspaceError(f"{shown(self._path)} keeps changing. Nothing was written.")
 
     async def _rebased(self, changed: StaleFile, before: Document | None) -> tuple[Document | None, str]:
         """The file as it is by now, and the same change of its text. WorkspaceError if there is no such change."""
@@ -233,7 +233,7 @@ class ChangeAction(Action):
             what = told_diff(workspace, after.path, text, refused.wanted)
             told.append(f"The user accepted {accepted} and refused the others, which are not in the file:\n{what}")
         if after.text != text:
-            remarks.append("It was changed when it was saved.")
+            remarks.append("It changed when it was saved.")
             what = told_diff(workspace, after.path, text, after.text)
             told.append(f"The text was changed when it was saved, as editors do that format it:\n{what}")
         message = " ".join([f"{change.message}.", *remarks]) if remarks else change.message

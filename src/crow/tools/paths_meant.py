@@ -139,17 +139,17 @@ def _faults(path: str) -> Iterator[tuple[str, str]]:
     if path.endswith("/"):
         yield "it ends with a slash, as a folder does", "`write` makes files, and the folders above them: name the file"
     if _CONTROL.search(path):
-        yield "it holds characters that cannot be seen", "leave them out; a backslash is written as `\\\\` in JSON"
+        yield "it contains invisible characters", "leave them out; a backslash is written as `\\\\` in JSON"
     if _SCHEME.match(path):
-        yield "it is an address", "give a path, absolute or relative to the working directory"
+        yield "it is a URL", "give a path, absolute or relative to the working directory"
     if _VARIABLE.match(path):
-        yield "variables are not filled in", "write out what it stands for, or begin with `~/` for the home folder"
+        yield "variables are not expanded", "write out what it stands for, or begin with `~/` for the home folder"
     if _MARKDOWN_LINK.search(path) or _MARKUP.search(path):
-        yield "it holds markup", plain
+        yield "it contains markup", plain
     if _SEVERAL.search(path):
         yield "it looks like several paths", "make a call for each file"
     if _REMARK.search(path):
-        yield "it ends with a remark", plain
+        yield "it ends with a comment", plain
 
 
 async def _check_first_folder(workspace: Workspace, path: str) -> None:
@@ -171,7 +171,7 @@ async def _check_first_folder(workspace: Workspace, path: str) -> None:
 
 def _refused(path: str, fault: str, remedy: str) -> BadArguments:
     return BadArguments(
-        f"{_quoted(path)} is no path to write to: {fault}. Nothing was written.", advice=f"{capitalised(remedy)}."
+        f"{_quoted(path)} is not a valid path to write: {fault}. Nothing was written.", advice=f"{capitalised(remedy)}."
     )
 
 

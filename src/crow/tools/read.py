@@ -1,5 +1,6 @@
-"""The tool `read` (a file's lines with their numbers, an image, a folder's listing), and which lines of a file the
-model has been shown: what it has not seen, it may not overwrite.
+"""The tool `read` (lines, an image, a folder), and which lines of a file the model has been shown.
+
+What it has not seen, it may not overwrite.
 """
 
 import base64
@@ -100,7 +101,7 @@ class ReadTracker:
         if known.text != text:
             return f"{shown(path)} has changed since it was last read or written."
         if UNREAD in known.lines:
-            return f"{shown(path)} was read only in part: line {known.lines.index(UNREAD) + 1} was not."
+            return f"{shown(path)} was only partly read: line {known.lines.index(UNREAD) + 1} was not."
         if CUT in known.lines:
             return f"{shown(path)} cannot be read in full: line {known.lines.index(CUT) + 1} is too long."
         return ""
@@ -221,15 +222,15 @@ class ReadAction(Action):
     async def _list(self) -> ToolResult:
         names = await self._workspace.list_folder(self._target)
         if not names:
-            return self._result("(an empty folder)", "0 entries")
+            return self._result("(empty folder)", "0 entries")
         first = self._arguments.offset
         if first > len(names):
-            raise WorkspaceError(f"{shown(self._path)} has {len(names)} names: there is no name {first}.")
+            raise WorkspaceError(f"{shown(self._path)} has {len(names)} entries: there is no entry {first}.")
         listed = _fitting(names[first - 1 : first - 1 + min(self._arguments.limit, MOST_NAMES)], self._most)
         last = first + len(listed) - 1
         text = "\n".join(one_line(name) for name in listed)
         if last < len(names):
-            text += f"\n({len(names) - last} more names: {self._advice.go_on.format(line=last + 1)})"
+            text += f"\n({len(names) - last} more entries: {self._advice.go_on.format(line=last + 1)})"
         if len(listed) < len(names):
             return self._result(text, f"entries {first}-{last} of {len(names)}")
         return self._result(text, f"{len(names)} {'entry' if len(names) == 1 else 'entries'}")
@@ -240,7 +241,7 @@ class ReadAction(Action):
         if mime_type is None:
             return None
         if info.size > LARGEST_IMAGE:
-            raise WorkspaceError(f"{shown(self._path)} is an image of {info.size:,} bytes, more than models take.")
+            raise WorkspaceError(f"{shown(self._path)} is an image of {info.size:,} bytes, too large for models.")
         content = await self._workspace.read_bytes(self._target, LARGEST_IMAGE)
         image = Image(base64.b64encode(content).decode(), mime_type)
         message = f"{mime_type}, {info.size:,} bytes"
@@ -253,7 +254,7 @@ class ReadAction(Action):
         found = await self._workspace.read_lines(self._target, LineRange(first, most, LONGEST_LINE))
         if not found.total:
             self._seen.note_read(self._path, found.text, 1, 0)
-            return self._result("(an empty file)", "empty")
+            return self._result("(empty file)", "empty")
         if first > found.total:
             raise WorkspaceError(f"{shown(self._path)} ends at line {found.total}: there is no line {first}.")
         numbered, last = number_lines(found.lines, first, self._most)

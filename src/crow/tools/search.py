@@ -40,8 +40,8 @@ _CUT: dict[Cut, str] = {
     "": "",
     "matches": f"there are more matches: {_NARROW}",
     "files": f"there are more files: {_NARROW}",
-    "time": f"stopped because it took too long, so not everything was searched: {_NARROW}",
-    "size": f"there is too much to search, so not everything was: {_NARROW}",
+    "time": f"timed out before everything was searched: {_NARROW}",
+    "size": f"too much to search: some files were skipped: {_NARROW}",
 }
 
 
@@ -151,7 +151,7 @@ class SearchAction(Action):
         if huge:
             yield f"{_files(huge)} not searched: larger than {self._searcher.limits.largest_file:,} bytes"
         if secret:
-            yield f"{_files(secret)} not searched: may hold keys or passwords, or a rule is about them"
+            yield f"{_files(secret)} not searched: may contain secrets, or a rule covers them"
         if refused:
             yield f"{_files(refused)} not shown: the editor refused it"
         yield _CUT[findings.cut]
@@ -160,7 +160,7 @@ class SearchAction(Action):
         if not findings.files:
             refused = findings.left_out.refused
             return f"No matches shown, {_files(refused)} refused by the editor" if refused else "No matches"
-        more = "" if findings.cut == "" else ", and perhaps more"
+        more = "" if findings.cut == "" else ", possibly more"
         files = _files(len(findings.files))
         if self._query.mode == "files":
             return f"{files}{more}"
@@ -317,11 +317,11 @@ class FindAction(Action):
         notes: list[str] = []
         if not found.paths:
             hint = "" if "*" in self._pattern else f" Try *{self._pattern}*"
-            notes.append(f"nothing fits {self._pattern}; what git ignores was not looked at.{hint}")
+            notes.append(f"nothing matches {self._pattern}; files ignored by git were not searched.{hint}")
         if found.total > len(found.paths):
             notes.append(f"{found.total - len(found.paths)} more names left out: narrow the pattern or give a `path`")
         if found.cut == "time":
-            notes.append("stopped because it took too long: there may be more. Give a `path`")
+            notes.append("timed out: there may be more. Give a `path`")
         if found.cut == "size":
             notes.append("there are too many files to look at them all: there may be more. Give a `path`")
         return notes

@@ -99,9 +99,7 @@ class Task(Tool):
         if not arguments.prompt.strip():
             raise BadArguments("`prompt` is empty.")
         if arguments.kind == "work" and self._mode() == "plan":
-            raise BadArguments(
-                "The mode is `plan`, in which nothing is changed: only a task of kind `explore` can run."
-            )
+            raise BadArguments("In `plan` mode only tasks of kind `explore` can run.")
         task = SubagentTask(call.id, arguments.kind, _name(arguments.title, arguments.prompt), arguments.prompt)
         return TaskAction(task, self._subagent_for(task))
 

@@ -138,10 +138,10 @@ def _check(command: str) -> None:
     if not command.strip():
         raise BadArguments("`command` is empty.")
     if "\0" in command:
-        raise BadArguments("`command` contains a null character, which no command line can.")
+        raise BadArguments("`command` contains a null character, which a command line cannot.")
     if len(command.encode("utf-8", "replace")) > LONGEST_COMMAND:
         raise BadArguments(
-            f"`command` is longer than {LONGEST_COMMAND:,} bytes.", advice="Write it to a file and run that."
+            f"`command` is longer than {LONGEST_COMMAND:,} bytes.", advice="Write it to a file and run the file."
         )
 
 
@@ -349,7 +349,7 @@ class Ended(msgspec.Struct, frozen=True):
 def how_it_ended(ending: TerminalExit, code: str = "exit code") -> str:
     if ending.signal is not None:
         return f"killed by {one_line(ending.signal, 40)}"
-    return "ended, nobody said how" if ending.code is None else f"{code} {ending.code}"
+    return "ended, exit status unknown" if ending.code is None else f"{code} {ending.code}"
 
 
 def _best_known(ending: TerminalExit | None, output: TerminalOutput) -> TerminalExit:

@@ -102,7 +102,7 @@ class WriteAction(ChangeAction):
         before = self._change.before
         if before is not None and self._change.shown.new == before.text:
             return ToolResult(
-                ok=True, text="Nothing to do: the file holds exactly this text.", message="unchanged", brief="unchanged"
+                ok=True, text="Nothing to do: the file already has this text.", message="unchanged", brief="unchanged"
             )
         return await super().perform(journal)
 
@@ -119,7 +119,7 @@ class WriteAction(ChangeAction):
         done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
         notes = list(self._notes) if self._refused else [*self._notes, *_kept(before, text, self._arguments.content)]
         if before is not self._change.before:
-            notes.append("The file changed meanwhile; the text was added to its new end.")
+            notes.append("The file changed in the meantime; the text was added at its new end.")
         return await self._told(done, before, text, after, notes)
 
     def _remember(self, before: Document | None, text: str, after: Document) -> None:

@@ -85,7 +85,7 @@ def plan_edits(
     """
     if len(text) > LARGEST_TEXT:
         raise WorkspaceError(
-            f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
+            f"The file is too large to edit: {len(text):,} characters, the limit is {LARGEST_TEXT:,}.",
             advice=advice.change_otherwise,
         )
     return _Planner(text, edits, MatchOptions(exactly, reveal, advice, path, len(edits) == 1)).plan()

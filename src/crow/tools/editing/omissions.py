@@ -117,9 +117,9 @@ def check_nothing_left_out(
     """
     if (line := left_out(path, before, text, replaced)) is not None:
         raise WorkspaceError(
-            f"{name} leaves something out: line {line[0]} of its {part} is `{line[1][:100]}`, which would stand in the "
-            "file instead of what it is short for. Nothing was changed.",
-            advice=f"Write out in full what is to stand there. {remedy}",
+            f"{name} leaves something out: line {line[0]} of its {part} is `{line[1][:100]}`, a placeholder that would "
+            "replace the real text. Nothing was changed.",
+            advice=f"Write out in full what belongs there. {remedy}",
         )
 
 
@@ -132,19 +132,19 @@ def check_no_wrapper(path: str, before: str, text: str, name: str, part: str, *,
     may_have_fences = suffix in _MARKDOWN or "```" in before or "~~~" in before or inside_fence(old) is not None
     if not may_have_fences and inside_fence(text) is not None:
         raise WorkspaceError(
-            f"{name} has a code fence around its {part}, and {_base(path)} is no Markdown. Nothing was changed.",
+            f"{name} has a code fence around its {part}, but {_base(path)} is not Markdown. Nothing was changed.",
             advice="Leave out the first and the last line with the fence.",
         )
     if not numbers_of(old) and _has_numbers_of_read(suffix, before, text):
         raise WorkspaceError(
-            f"{name} has line numbers in its {part}, as they are shown when a file is read: they are no part of it. "
+            f"{name} has line numbers in its {part}, as `read` shows them; they are not part of the file. "
             "Nothing was changed.",
             advice="Leave out the numbers and the tab after each.",
         )
     if suffix not in (*_MARKDOWN, ".diff", ".patch") and _is_diff_of(old, text):
         raise WorkspaceError(
             f"{name} has a diff as its {part}: lines that begin with `-` and `+`. Nothing was changed.",
-            advice="Write the lines as they are to be, without those that go and without the marks.",
+            advice="Write the final lines, without the removed ones and without the marks.",
         )
 
 

@@ -101,7 +101,7 @@ def not_found(source: Source, edit: TextEdit, name: str, manner: MatchOptions) -
     if not manner.reveal:
         return told, advice.read_first
     if (place := _made_place(source, edit)) is not None:
-        told += f" It seems to be made already: its new text is at line {source.line_of(place)}. Nothing was changed."
+        told += f" It seems to be done already: its new text is at line {source.line_of(place)}. Nothing was changed."
         return told, (f"Go on, or look again if something else is meant: {advice.read_again}")
     if numbers_of(edit.old):
         told += " It seems to contain line numbers: leave them out."
@@ -109,7 +109,7 @@ def not_found(source: Source, edit: TextEdit, name: str, manner: MatchOptions) -
         return told, f"In a file of this size it must be copied exactly. {advice.read_again}"
     lines = [line.removesuffix("\r") for line in source.text.split("\n")]
     nearest = _describe_nearest(lines, edit.old)
-    return (told, nearest) if nearest else (f"{told} Nothing there is like it.", advice.read_again)
+    return (told, nearest) if nearest else (f"{told} Nothing similar was found.", advice.read_again)
 
 
 def _made_place(source: Source, edit: TextEdit) -> int | None:
@@ -135,7 +135,7 @@ def _describe_nearest(lines: Sequence[str], wanted: str) -> str:
     ]
     more = "" if len(window) <= MOST_SHOWN else f"\n({len(window) - MOST_SHOWN} more lines)"
     return (
-        f"Nearest to it is, from line {first + 1}:\n" + "\n".join(shown) + more + "\n"
+        f"The nearest match starts at line {first + 1}:\n" + "\n".join(shown) + more + "\n"
         "Copy it from the file, without the numbers, and try again."
     )
 
@@ -229,13 +229,13 @@ def _leftover(path: str, known: str, text: str, old: str) -> tuple[str, str] | N
     """What is left over, and the remedy; None if there is nothing. What the old text has too is taken from both."""
     found = _MARKERS.search(text)
     if found and not _MARKERS.search(known) and ending_of(path) not in ("md", "markdown", "rst"):
-        return f"the marker `{found[0].strip()}`", "Write only the text as it is to stand in the file."
+        return f"the marker `{found[0].strip()}`", "Write only the text that belongs in the file."
     if ending_of(path) in _MARKUP:
         return None
     if (found := _TAG.search(text)) and found[1] not in known:
         return f"`{found[1]}`, the end of a call,", "Leave it out: the text ends before it."
     if _DIFF.match(text) and not _DIFF.match(known) and not _DIFF.match(old):
-        return "a diff", "Write the lines as they are to be, without those that go and without the marks."
+        return "a diff", "Write the final lines, without the removed ones and without the marks."
     if (found := _FOOTER.search(text)) and found[0].strip() not in known:
         return f"`{found[0].strip()[:60]}`, which `read` says below a part of a file,", "Leave it out."
     if not is_code(path):

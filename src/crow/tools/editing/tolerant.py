@@ -228,8 +228,7 @@ class _FormSearch:
         """The place, if the old lines fit there."""
         if self._compared > MOST_COMPARED:
             raise WorkspaceError(
-                "The lines of the old text are too much alike, and so are those of the file, to tell where it is "
-                "meant.",
+                "The lines of the old text and of the file are too similar to tell which place is meant.",
                 advice="Copy it exactly, with other lines around it.",
             )
         start, end = self._with_blanks_around(start, end, level)

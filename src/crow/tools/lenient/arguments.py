@@ -1,5 +1,6 @@
-"""Brings a call's arguments into the form that its tool asks for: without wrappers, under the tool's own names, and of
-the types of its schema where nothing is lost.
+"""Brings a call's arguments into the form that its tool asks for.
+
+That is without wrappers, under the tool's own names, and of the types of its schema where nothing is lost.
 """
 
 import shlex

@@ -84,7 +84,7 @@ def doubled_name(text: str) -> str | None:
 
 
 def _doubled(name: str) -> "Ambiguous":
-    return Ambiguous(f"`{name[:60]}` stands in it twice, with two values")
+    return Ambiguous(f"`{name[:60]}` appears twice with different values")
 
 
 def json_in(text: str, *openers: str) -> Any:

@@ -209,7 +209,7 @@ class SeveralTools(Tool):
         return one_line(self.spec.name, 100)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
-        raise BadArguments(f"There is no tool `{one_line(call.name, 100)}`.", advice=self._ways(call))
+        raise BadArguments(f"Unknown tool `{one_line(call.name, 100)}`.", advice=self._ways(call))
 
     def meant(self, call: ToolCall) -> tuple[Tool, ToolCall, str] | None:
         """The one of our tools that does the same, its call, and a remark; None if none does."""
