@@ -32,10 +32,11 @@ from typing import NamedTuple
 CROW = str(Path(sys.executable).with_name("crow"))
 COLD = bool(os.environ.get("CROW_COLD_STARTS"))
 LIBRARIES = (
+    *("_ctypes", "encodings.utf_8_sig"),
     *("acp", "argparse", "jiter", "sqlite3", "tree_sitter", "tree_sitter_bash"),
     *("mcp.server.mcpserver", "mcp.server.auth.provider", "mcp.server.auth.settings", "uvicorn"),
 )
-NOT_PRELOADED = ("crow.__main__", "crow.web.")  # web pages are converted in processes of their own
+NOT_PRELOADED = ("crow.web.",)  # web pages are converted in processes of their own
 INTERPRETER = {"LANG": "C.UTF-8", "PYTHONWARNINGS": "default"}
 """What an interpreter reads while it starts. A `crow` that is to have it otherwise gets a cold start."""
 TERMINAL = "terminal"
@@ -153,7 +154,8 @@ def _nest() -> str:
         listener.bind(place)
         listener.listen(100)
         process = subprocess.Popen(
-            [sys.executable, __file__, place, str(listener.fileno()), str(leash)],
+            [sys.executable, "-m", __name__, place, str(listener.fileno()), str(leash)],
+            cwd=Path(__file__).parents[2],
             env={"PATH": os.defpath, **INTERPRETER},
             pass_fds=[listener.fileno(), leash],
             stdin=subprocess.DEVNULL,
@@ -285,33 +287,15 @@ def _run(program: Sequence[str], place: str) -> int:
     return 0
 
 
-def _rehearse() -> None:
-    """What each process would find out again when it first needs it: what structs are made of, schemas, patterns."""
-    import msgspec
-
-    from crow import visible
-    from crow.tools.arguments import ArgumentReader
-
-    for module in [module for name, module in sys.modules.items() if name.startswith("crow.")]:
-        for value in list(vars(module).values()):
-            if isinstance(value, ArgumentReader):
-                value.schema()
-            elif isinstance(value, type) and issubclass(value, msgspec.Struct) and value is not msgspec.Struct:
-                with contextlib.suppress(TypeError):  # not meant to be read
-                    msgspec.json.Decoder(value)
-    for pattern in vars(visible).values():
-        if isinstance(pattern, visible._Pattern):
-            pattern._compiled  # noqa: B018
-
-
 def _main(place: str, listening: int, leash: int) -> int:
     import crow
+    from tests.support.rehearsal import rehearse
 
-    sys.path.pop(0)  # the folder of this file
+    sys.path.pop(0)  # the project's folder
     for name in (*LIBRARIES, *(module.name for module in pkgutil.walk_packages(crow.__path__, "crow."))):
         if not name.startswith(NOT_PRELOADED):
             importlib.import_module(name)
-    _rehearse()
+    rehearse()
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=listening) as listener:
