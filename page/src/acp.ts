@@ -226,6 +226,12 @@ export interface InboxRow extends SessionInfo {
   process?: number;
 }
 
+/** `_crow/released`: the process that ran the session has ended. */
+export interface ReleasedNotification {
+  sessionId: SessionId;
+  reason?: string;
+}
+
 /** `_crow/state`. */
 export interface StateNotification {
   sessionId: SessionId;

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from crow.acp import attach_socket, wire
-from crow.acp.attach_socket import AttachSocket
+from crow.acp import wire
 from crow.acp.owner_link import _connected
-from crow.acp.ownership import OnInitialize
 from crow.cli import doctor
 from crow.cli.doctor import check_attaching
 from crow.commands import supervisor
 from crow.commands.processes import MARK, ForkServer, is_command
+from crow.live import attach_socket
+from crow.live.attach_socket import AttachSocket
 from crow.rpc.connection import Connection, PendingRequest, Route
 from crow.store import owners as owners_module
 from crow.store.owners import LONGEST_PATH, Owner, socket_of, socket_path, sweep
@@ -75,7 +75,7 @@ os.setuid(65534)
 class Agent:
     """What is behind the socket: it knows `initialize` and nothing else."""
 
-    def __init__(self, on_initialize: OnInitialize, is_trusted: bool) -> None:
+    def __init__(self, on_initialize: Callable[[], None], is_trusted: bool) -> None:
         self._on_initialize = on_initialize
         self._is_trusted = is_trusted
 
@@ -83,7 +83,7 @@ class Agent:
         return Connection(reader, writer, {"initialize": Route(wire.InitializeRequest, self._initialize)}, {})
 
     def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> Any:
-        return {"welcome": self._on_initialize(request), "trusted": self._is_trusted}
+        return {"welcome": self._on_initialize(), "trusted": self._is_trusted}
 
     async def close(self) -> None:
         pass
@@ -281,7 +281,7 @@ def test_silent_connections_keep_nobody_out(tmp_path):
                         await asyncio.sleep(0)
                 if number % 100 == 99:
                     honest.append(await initialized(attach))
-            assert len(attach._strangers) <= attach_socket.MOST_STRANGERS
+            assert len(attach._unnamed) <= attach_socket.MOST_UNNAMED
             assert len(attach._attached) == 3
         finally:
             for one in (*silent, *honest):

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from crow.acp import crow_meta, wire
-from crow.acp.wire import ClientFacts, LoadFacts, OpenedFacts, PromptRequestFacts, SeenTurn
+from crow.acp import crow_meta
+from crow.acp.wire import ClientFacts, PromptRequestFacts
 
 SAID = ClientFacts(attach=1, version="2.0", process=7, state=True)
 
@@ -18,8 +18,6 @@ def test_what_is_written_is_read():
 
 def test_keys_are_as_everywhere_in_the_protocol():
     assert crow_meta.written(SAID) == {"crow": {"attach": 1, "version": "2.0", "process": 7, "state": True}}
-    said = {"crow": {"leftOver": [{"messageId": "t1-s1", "text": "Use tabs."}]}}
-    assert crow_meta.read(OpenedFacts, said).left_over == [wire.LeftOverMessage(message_id="t1-s1", text="Use tabs.")]
 
 
 def test_who_has_nothing_to_say_writes_nothing():
@@ -37,12 +35,6 @@ def test_a_field_of_a_wrong_type_loses_only_itself(field: str, value: Any):
 @pytest.mark.parametrize("said", [1, "true", "yes", [True], None])
 def test_only_true_is_true(said: Any):
     assert not crow_meta.read(ClientFacts, {"crow": {"unattended": said}}).unattended
-
-
-@pytest.mark.parametrize("seen", [3, {"turn": 3}, {"turn": "t1", "ended": "no"}])
-def test_a_fact_of_several_parts_counts_only_if_each_is_right(seen: Any):
-    assert crow_meta.read(LoadFacts, {"crow": {"seen": seen}}).seen is None
-    assert crow_meta.read(LoadFacts, {"crow": {"seen": {"turn": "t1"}}}).seen == SeenTurn(turn="t1", ended=False)
 
 
 @pytest.mark.parametrize("meta", [None, 3, "crow", [], {}, {"crow": None}, {"crow": []}, {"Crow": {"state": 1}}])

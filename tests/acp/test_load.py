@@ -475,7 +475,7 @@ def test_a_session_whose_folder_is_gone_can_still_be_read(open_editor):
     params = {"sessionId": session, "cwd": str(crow.workspace), "mcpServers": []}
     refused = other.start("session/load", params).error()
     assert refused.code == -32602
-    shows = "what was said is shown by: crow sessions show "
+    shows = "read what was said: crow sessions show "
     assert refused.message.partition(shows)[2] == session
     assert "one" in run_crow(crow.folder, "sessions", "show", session, CROW_HOME=str(crow.home)).stdout
 

@@ -15,15 +15,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from crow.acp import attach_socket, owner_link, owner_links, relay, wire
-from crow.acp.attach_socket import AttachSocket
-from crow.acp.ownership import OnInitialize
+from crow.acp import owner_link, relay, wire
+from crow.acp.owner_link import facts_for
 from crow.acp.relay import Relay
-from crow.errors import SessionElsewhere, SessionUnknown
+from crow.errors import SessionElsewhere, SessionUnknown, StorageFailed
+from crow.live.attach_socket import AttachSocket
 from crow.rpc.connection import Connection, PendingRequest, Route
-from crow.rpc.jsonrpc import RELEASED, RpcError
+from crow.rpc.jsonrpc import RELEASED, RpcError, being_released
 from crow.rpc.lines import LONGEST_LINE
-from crow.session.faces.after_takeover import Seen
 from crow.timeouts import timeout
 from tests.support.patience import DEADLINE
 
@@ -93,7 +92,7 @@ class Owner:
         self._socket = AttachSocket(str(stage.runtime / name), self._serve, trusts_all)
         self.there = SessionElsewhere(self.token, "1", str(stage.runtime / name))
 
-    def _serve(self, on_initialize: OnInitialize, is_trusted: bool) -> "Owner._Agent":
+    def _serve(self, on_initialize: Callable[[], None], is_trusted: bool) -> "Owner._Agent":
         return Owner._Agent(self, on_initialize)
 
     async def close(self) -> None:
@@ -116,7 +115,7 @@ class Owner:
         return found[method]
 
     class _Agent:
-        def __init__(self, owner: "Owner", on_initialize: OnInitialize) -> None:
+        def __init__(self, owner: "Owner", on_initialize: Callable[[], None]) -> None:
             self._owner = owner
             self._on_initialize = on_initialize
 
@@ -136,7 +135,8 @@ class Owner:
             self._owner.notified.set()
 
         def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> Any:
-            facts = self._on_initialize(request)
+            facts = facts_for(request.meta)
+            self._on_initialize()
             self._keep("initialize", {"params": msgspec.to_builtins(request)})
             return {"protocolVersion": 1, "_meta": {"crow": facts}}
 
@@ -160,7 +160,7 @@ class Stage:
         self._owners: list[Owner] = []
         self.where: list[Owner | Exception | str] = []
         """What each look for the session finds, the last one again and again."""
-        self.taken_over: list[tuple[Json, Seen]] = []
+        self.opened_here: list[Json] = []
 
     async def begin(self, *where: "Owner | Exception | str") -> None:
         ours, theirs = socket.socketpair()
@@ -173,7 +173,7 @@ class Stage:
             {"session/load": Route(msgspec.Raw, self._load), "session/list": Route(dict, lambda *_: {"here": True})},
             {},
         )
-        self.relay = Relay(self.agent, json.dumps(HELLO).encode(), self._take_over, {})
+        self.relay = Relay(self.agent, json.dumps(HELLO).encode(), self._open_here, {})
         self._serving = asyncio.ensure_future(self.agent.run())
         self.editor = await Lines(theirs).open()
 
@@ -209,10 +209,9 @@ class Stage:
             raise found
         return {"claimed": found}
 
-    async def _take_over(self, params: bytes, seen: Seen) -> list[wire.LeftOverMessage]:
-        self.taken_over.append((json.loads(params), seen))
+    async def _open_here(self, params: bytes) -> None:
+        self.opened_here.append(json.loads(params))
         await self._claim()
-        return [wire.LeftOverMessage(**message) for message in LEFT_OVER]
 
     async def attached(self, owner: Owner) -> None:
         """The editor has the session "s" of that owner."""
@@ -313,26 +312,6 @@ def test_an_answer_and_a_cancel_reach_the_owner_in_their_order(tmp_path):
     played(talk, tmp_path)
 
 
-def test_what_comes_while_a_session_is_being_attached_keeps_its_order(tmp_path):
-    async def talk(stage: Stage) -> None:
-        owner = stage.owner("a")
-        await stage.begin(owner)
-        stage.editor.call(1, "session/load", sessionId="s", cwd="/p")
-        while not stage.relay._sessions:  # noqa: ASYNC110 -- from then on the relay has it, and nobody tells
-            await asyncio.sleep(0)
-        stage.editor.call(2, "session/set_mode", sessionId="s", modeId="plan")
-        stage.editor.call(3, "session/prompt", sessionId="s", prompt=[])
-        stage.editor.send(method="session/cancel", params={"sessionId": "s"})
-        stage.editor.call(4, "session/list")
-        answers = {message["id"]: message["result"] for message in [await stage.editor.next() for _ in range(4)]}
-        assert answers[4] == {"here": True}, "other sessions are served here"
-        await owner.heard("session/cancel")
-        told = [method for method, _ in owner.received]
-        assert told == ["initialize", "session/load", "session/set_mode", "session/prompt", "session/cancel"]
-
-    played(talk, tmp_path)
-
-
 def test_cancelling_reaches_whoever_is_at_work(tmp_path):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
@@ -417,22 +396,20 @@ def test_a_session_that_is_released_meanwhile_is_claimed(tmp_path):
 
 
 @pytest.mark.parametrize("then", ["here", "elsewhere", "nowhere"])
-def test_what_came_behind_an_opening_that_its_owner_did_not_live_to_answer_is_answered(tmp_path, then):
+def test_an_opening_that_its_owner_does_not_live_to_answer_is_answered(tmp_path, then):
     async def talk(stage: Stage) -> None:
         owner, other = stage.owner("a"), stage.owner("b")
         forever = asyncio.Event()
-        owner.answers["session/load"] = owner.answers["session/prompt"] = lambda *_: forever.wait()
+        owner.answers["session/load"] = lambda *_: forever.wait()
         found = {"here": "here", "elsewhere": other, "nowhere": SessionUnknown("It is gone.")}[then]
         await stage.begin(owner, found)
         stage.editor.call(1, "session/load", sessionId="s", cwd="/p")
         await owner.heard("session/load")
         stage.editor.call(2, "session/prompt", sessionId="s", prompt=[])
-        await owner.heard("session/prompt")
+        assert (await stage.editor.answer_to(2))["error"]["code"] == -32601, "it is not attached yet"
         await owner.die()
-        answers = {answer["id"]: answer for answer in [await stage.editor.next() for _ in range(2)]}
-        assert "cut off" in answers[2]["error"]["message"], "nobody knows whether the turn had begun"
-        assert ("error" in answers[1]) == (then == "nowhere")
-        assert [method for method, _ in other.received if method == "session/prompt"] == []
+        answer = await stage.editor.answer_to(1)
+        assert ("error" in answer) == (then == "nowhere")
 
     played(talk, tmp_path)
 
@@ -458,7 +435,7 @@ def test_an_error_of_the_owners_is_the_answer_and_nothing_is_attached(tmp_path):
 
 @pytest.mark.parametrize("way", ["nobody listens", "no socket", "no answer"])
 def test_a_process_that_does_not_answer_is_named_and_nothing_is_changed(tmp_path, monkeypatch, way):
-    monkeypatch.setattr(owner_links, "ANSWER_TIMEOUT", 0.3)
+    monkeypatch.setattr(relay, "ANSWER_TIMEOUT", 0.3)
 
     async def talk(stage: Stage) -> None:
         path = stage.runtime / "dead"
@@ -522,7 +499,7 @@ def test_an_older_relay_says_so(tmp_path, monkeypatch):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
         newer = wire.RelayFacts(attach=wire.ATTACH_VERSION + 1, version="9.9")
-        monkeypatch.setattr(attach_socket, "_relay_facts", lambda meta: newer)
+        monkeypatch.setattr("tests.acp.test_relay.facts_for", lambda meta: newer)
         await stage.begin(owner)
         stage.editor.call(1, "session/load", sessionId="s", cwd="/p")
         said = (await stage.editor.answer_to(1))["error"]["message"]
@@ -535,9 +512,6 @@ def test_an_older_relay_says_so(tmp_path, monkeypatch):
 
 # --- the end of an owner
 
-LEFT_OVER = [{"message_id": "t1-s1", "text": "Use tabs."}]
-"""What a turn had not taken in when its owner ended."""
-
 
 async def ended(owner: Owner, stage: Stage, *, prompt: Any) -> Json:
     """What the editor's running prompt was answered, when the owner had ended."""
@@ -546,7 +520,23 @@ async def ended(owner: Owner, stage: Stage, *, prompt: Any) -> Json:
     return (await stage.editor.answer_to(prompt))["error"]
 
 
-def test_a_session_goes_on_here_when_its_owner_has_ended(tmp_path):
+ENDED = "The Crow that ran this session (process 1) has ended."
+
+
+@pytest.fixture(params=[True, False], ids=["notices", "no notices"])
+def shows_notices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if not request.param:
+        monkeypatch.setitem(HELLO, "clientCapabilities", {})
+    return request.param
+
+
+def told(message: Json) -> str:
+    """The sentences of a notice, or of the message that stands for one."""
+    update = message["params"]["update"]
+    return update["title"] if update["sessionUpdate"] == "notice" else update["content"]["text"].strip("> \n")
+
+
+def test_a_session_is_opened_here_with_the_message_that_comes_after_its_owner_has_ended(tmp_path, shows_notices):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
         owner.answers["session/prompt"] = lambda *_: asyncio.get_running_loop().create_future()
@@ -556,18 +546,52 @@ def test_a_session_goes_on_here_when_its_owner_has_ended(tmp_path):
         error = await ended(owner, stage, prompt="p")
         assert "cut off" in error["message"]
         assert "process 1" in error["message"]
-        assert error["data"]["steering"] == {"leftOver": [{"messageId": "t1-s1", "text": "Use tabs."}]}
-        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("", ended=True, asked=True))] * 3
+        assert stage.opened_here == [], "nobody has asked for it"
         stage.editor.call(2, "session/prompt", sessionId="s", prompt=[])
+        stage.editor.call(3, "session/list")
+        said = told(await stage.editor.next())
+        assert said.startswith(ENDED)
+        assert "Load it" in said
+        assert stage.opened_here == [{"sessionId": "s", "cwd": "/p"}] * 3
         assert (await stage.editor.answer_to(2))["error"]["code"] == -32601, "it is served here now"
+        assert (await stage.editor.answer_to(3))["result"] == {"here": True}, "what came meanwhile keeps its order"
+
+    played(talk, tmp_path)
+
+
+def test_whoever_waits_for_nothing_is_told_of_the_end_in_a_notice(tmp_path):
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        await stage.attached(owner)
+        await owner.die()
+        assert told(await stage.editor.next()) == ENDED
+        stage.editor.call(2, "session/close", sessionId="s")
+        assert (await stage.editor.answer_to(2))["result"] == {}
+        assert stage.opened_here == []
+
+    played(talk, tmp_path)
+
+
+def test_a_client_that_loads_by_itself_is_told_to(tmp_path, monkeypatch):
+    monkeypatch.setitem(HELLO, "_meta", {"crow": {"state": True}})
+
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        await stage.attached(owner)
+        await owner.die()
+        released = await stage.editor.next()
+        assert (released["method"], released["params"]) == ("_crow/released", {"sessionId": "s", "reason": ENDED})
+        stage.where = ["here"]
+        stage.editor.call(2, "session/load", sessionId="s", cwd="/p")
+        assert (await stage.editor.answer_to(2))["result"] == {"claimed": "here"}
 
     played(talk, tmp_path)
 
 
 @pytest.mark.parametrize("awaited", ["session/prompt", "session/cancel"])
 def test_an_owner_that_gives_no_sign_is_named_once(tmp_path, monkeypatch, awaited):
-    monkeypatch.setattr(relay, "QUIET", 0.01)
-    monkeypatch.setattr(relay, "SIGN_TIMEOUT", 0.01)
+    monkeypatch.setattr(owner_link, "QUIET", 0.01)
+    monkeypatch.setattr(owner_link, "SIGN_TIMEOUT", 0.01)
 
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
@@ -577,7 +601,7 @@ def test_an_owner_that_gives_no_sign_is_named_once(tmp_path, monkeypatch, awaite
         params = {"sessionId": "s", "prompt": []} if awaited == "session/prompt" else {"sessionId": "s"}
         stage.editor.send(method=awaited, params=params, **({"id": "p"} if awaited == "session/prompt" else {}))
         told = (await stage.editor.next())["params"]["update"]
-        assert told["title"] == "Process 1, in which this session lives, does not answer."
+        assert told["title"] == "The Crow that runs this session (process 1) does not answer."
         await asyncio.sleep(0.1)
         owner.update("the next line is no other notice")
         assert "text" in (await stage.editor.next())["params"]
@@ -586,7 +610,7 @@ def test_an_owner_that_gives_no_sign_is_named_once(tmp_path, monkeypatch, awaite
 
 
 def test_an_owner_that_gives_a_sign_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(relay, "QUIET", 0.01)
+    monkeypatch.setattr(owner_link, "QUIET", 0.01)
 
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
@@ -601,52 +625,21 @@ def test_an_owner_that_gives_a_sign_is_left_alone(tmp_path, monkeypatch):
     played(talk, tmp_path)
 
 
-@pytest.mark.parametrize("running", [True, False])
-def test_an_owner_that_ends_right_behind_its_answer_leaves_no_doubt_whether_a_turn_ran(tmp_path, running):
-    """It has not come to send `_crow/state`, which is what tells of turns later on."""
-
-    async def talk(stage: Stage) -> None:
-        owner = stage.owner("a")
-        facts = {"turn": "t3", "running": running}
-        owner.answers["session/load"] = lambda *_: {"from": owner.token, "_meta": {"crow": facts}}
-        await stage.attached(owner)
-        stage.where = ["here"]
-        await owner.die()
-        while not stage.taken_over:  # noqa: ASYNC110 -- nobody tells
-            await asyncio.sleep(0)
-        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("t3", ended=not running))]
-
-    played(talk, tmp_path)
-
-
-def test_a_session_goes_on_at_whoever_was_first(tmp_path):
+def test_a_session_is_opened_at_whoever_has_gone_on_with_it(tmp_path):
     async def talk(stage: Stage) -> None:
         owner, next_owner = stage.owner("a"), stage.owner("b")
-        owner.answers["session/load"] = lambda *_: {"from": owner.token, "_meta": {"crow": {"turn": "t3"}}}
-        owner.answers["session/prompt"] = lambda *_: asyncio.get_running_loop().create_future()
         await stage.attached(owner)
         question = asyncio.ensure_future(owner.connections[0].request("session/request_permission", {}, dict))
         asked = await stage.editor.next()
-        stage.editor.call("p", "session/prompt", sessionId="s", prompt=[])
-        owner.connections[0].notify("_crow/state", {"sessionId": "s", "state": "running", "turn": "t4"})
         stage.where = [next_owner]
-        left = [{"messageId": "t4-s1", "text": "Use blanks."}]
-        next_owner.answers["session/resume"] = lambda *_: {"_meta": {"crow": {"turn": "t4", "leftOver": left}}}
-        await owner.heard("session/prompt")
         await owner.die()
         withdrawn = await stage.editor.next()
         assert (withdrawn["method"], withdrawn["params"]) == ("$/cancel_request", {"requestId": asked["id"]})
+        assert told(await stage.editor.next()) == ENDED
         stage.editor.call("q", "session/set_mode", sessionId="s", modeId="plan")
-        error = (await stage.editor.answer_to("p"))["error"]
-        assert "cut off" in error["message"]
-        assert error["data"]["steering"] == {"leftOver": left}
+        assert told(await stage.editor.next()).startswith(ENDED)
         assert (await stage.editor.answer_to("q"))["result"] == {"from": next_owner.token}
-        resumed = await next_owner.heard("session/resume")
-        assert resumed == {
-            "sessionId": "s",
-            "cwd": "/p",
-            "_meta": {"crow": {"seen": {"turn": "t4", "ended": False, "asked": True}}},
-        }
+        assert await next_owner.heard("session/resume") == {"sessionId": "s", "cwd": "/p"}
         next_owner.update("it goes on")
         assert (await stage.editor.next())["params"]["text"] == "it goes on"
         question.cancel()
@@ -657,114 +650,37 @@ def test_a_session_goes_on_at_whoever_was_first(tmp_path):
 def test_a_session_that_its_owner_lets_go_of_goes_on_elsewhere_while_others_stay(tmp_path):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
-        owner.answers["session/load"] = lambda *_: {"from": owner.token, "_meta": {"crow": {"turn": "t3"}}}
         await stage.attached(owner)
         stage.editor.call(2, "session/load", sessionId="s2", cwd="/p")
         await stage.editor.answer_to(2)
-        for state, turn in (("running", "t4"), ("idle", None)):
-            owner.connections[0].notify("_crow/state", {"sessionId": "s", "state": state, "turn": turn})
         stage.where = ["here"]
         owner.connections[0].notify("_crow/released", {"sessionId": "s"})
-        while not stage.taken_over:  # noqa: ASYNC110 -- nobody tells
-            await asyncio.sleep(0)
-        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("t4", ended=True))]
+        assert told(await stage.editor.next()) == ENDED
         stage.editor.call(3, "session/set_mode", sessionId="s2", modeId="ask")
         answer = await stage.editor.next()
-        assert (answer["id"], answer["result"]) == (3, {"from": owner.token}), "the editor was told of none of it"
+        assert (answer["id"], answer["result"]) == (3, {"from": owner.token})
+        stage.editor.call(4, "session/set_mode", sessionId="s", modeId="ask")
+        assert (await stage.editor.answer_to(4))["error"]["code"] == -32601, "it is served here now"
 
     played(talk, tmp_path)
 
 
-REFUSALS = {
-    "before it lets go": {"details": "ending", "crow": "being released"},
-    "when it has let go": RELEASED,
-}
-
-
-@pytest.mark.parametrize("moment", REFUSALS)
-def test_what_an_ending_owner_did_not_begin_goes_to_the_next_one(tmp_path, moment):
-    """A prompt and its cancel, in their order, however the owner says that it takes nothing more."""
-
+def test_a_prompt_that_an_ending_owner_does_not_begin_is_refused_and_the_next_one_is_served(tmp_path):
     async def talk(stage: Stage) -> None:
         owner, next_owner = stage.owner("a"), stage.owner("b")
-        refusal = RpcError(-32600, "Another one goes on with the session.", REFUSALS[moment])
-        answer = asyncio.get_running_loop().create_future()
-        owner.answers["session/prompt"] = lambda *_: answer
         await stage.attached(owner)
         stage.where = [next_owner]
+
+        def refuse(params: Json, pending: PendingRequest) -> Any:
+            raise being_released()
+
+        owner.answers["session/prompt"] = refuse
         stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
-        stage.editor.send(method="session/cancel", params={"sessionId": "s"})
-        await owner.heard("session/cancel")
-        answer.set_exception(refusal)
-        if moment == "before it lets go":
-            while owner.connections[0]._pending:  # noqa: ASYNC110 -- nobody tells
-                await asyncio.sleep(0)
-            stage.editor.call("q", "session/set_mode", sessionId="s", modeId="plan")
-            owner.connections[0].notify("_crow/released", {"sessionId": "s"})
-            assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
-            assert (await stage.editor.answer_to("q"))["result"] == {"from": next_owner.token}
-        else:
-            assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
-        assert await next_owner.heard("session/cancel") == {"sessionId": "s"}
-        sent = [(method, params.get("prompt")) for method, params in next_owner.received]
-        assert sent[2:4] == [("session/prompt", ["hello"]), ("session/cancel", None)]
-
-    played(talk, tmp_path)
-
-
-def test_what_an_ended_owner_never_read_goes_to_the_next_one(tmp_path):
-    """It had let go of the session and was gone before it could even refuse."""
-
-    async def talk(stage: Stage) -> None:
-        owner, next_owner = stage.owner("a"), stage.owner("b")
-        owner.answers["session/prompt"] = lambda *_: asyncio.get_running_loop().create_future()
-        await stage.attached(owner)
-        stage.where = [next_owner]
-        stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
-        await owner.heard("session/prompt")
+        assert "again" in (await stage.editor.answer_to("p"))["error"]["message"]
         owner.connections[0].notify("_crow/released", {"sessionId": "s"})
-        await next_owner.heard("session/resume")
-        await owner.die()
-        assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
-        assert (await next_owner.heard("session/prompt"))["prompt"] == ["hello"]
-
-    played(talk, tmp_path)
-
-
-def test_a_prompt_that_cannot_be_sent_to_an_ended_owner_goes_to_the_next_one(tmp_path):
-    """The last that the owner has said, that it lets go of the session, is read although nothing can be sent to it."""
-
-    async def talk(stage: Stage) -> None:
-        owner, next_owner = stage.owner("a"), stage.owner("b")
-        await stage.attached(owner)
-        stage.where = [next_owner]
-        link = stage.relay._sessions["s"].link
-        assert link is not None
-        link.pause()
-        owner.connections[0].notify("_crow/released", {"sessionId": "s"})
-        await owner.die()
-        stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
-        while not link._output._gone:  # noqa: ASYNC110 -- nobody tells
-            await asyncio.sleep(0)
-        link.resume()
-        assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
-        assert (await next_owner.heard("session/prompt"))["prompt"] == ["hello"]
-
-    played(talk, tmp_path)
-
-
-def test_a_prompt_that_was_withdrawn_at_an_ending_owner_is_not_begun_by_the_next_one(tmp_path):
-    async def talk(stage: Stage) -> None:
-        owner = stage.owner("a")
-        await stage.attached(owner)
-        refusal = RpcError(-32600, "Another one goes on with the session.", {"crow": "being released"})
-        answer = asyncio.get_running_loop().create_future()
-        owner.answers["session/prompt"] = lambda *_: answer
-        stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
-        await owner.heard("session/prompt")
-        answer.set_exception(refusal)
-        stage.editor.send(method="$/cancel_request", params={"requestId": "p"})
-        assert (await stage.editor.answer_to("p"))["error"]["code"] == -32800
+        assert told(await stage.editor.next()) == ENDED
+        stage.editor.call("q", "session/prompt", sessionId="s", prompt=["hello"])
+        assert (await stage.editor.answer_to("q"))["result"] == {"from": next_owner.token}
 
     played(talk, tmp_path)
 
@@ -802,17 +718,18 @@ def test_a_call_that_an_owner_left_open_has_ended(tmp_path):
     played(talk, tmp_path)
 
 
-def test_a_session_that_cannot_be_continued_is_said_to_be_so(tmp_path):
+def test_a_session_that_cannot_be_opened_again_is_said_to_be_so_each_time(tmp_path):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
-        owner.answers["session/prompt"] = lambda *_: asyncio.get_running_loop().create_future()
         await stage.attached(owner)
+        await owner.die()
+        assert told(await stage.editor.next()) == ENDED
+        stage.where = [SessionUnknown("There is no session s."), StorageFailed("The disk is full."), "here"]
+        for number, why in enumerate(["There is no session s.", "The disk is full."]):
+            stage.editor.call(number, "session/prompt", sessionId="s", prompt=[])
+            assert why in (await stage.editor.answer_to(number))["error"]["message"]
         stage.editor.call("p", "session/prompt", sessionId="s", prompt=[])
-        stage.where = [SessionUnknown("There is no session s.")]
-        error = await ended(owner, stage, prompt="p")
-        assert "There is no session s." in error["message"]
-        stage.editor.call(2, "session/prompt", sessionId="s", prompt=[])
-        assert (await stage.editor.answer_to(2))["error"]["code"] == -32601
+        assert (await stage.editor.answer_to("p"))["error"]["code"] == -32601, "it is served here now"
 
     played(talk, tmp_path)
 

@@ -153,7 +153,7 @@ def test_without_a_window_or_a_price_nothing_is_made_up():
 @pytest.mark.rule("R136", "R137", "R140")
 def test_options_are_told_whole_in_groups_and_the_mode_only_if_it_is_news():
     def change(sink: UpdateSink) -> None:
-        sink.state((msgspec.structs.replace(MODE, value="ask"),))
+        sink.know((msgspec.structs.replace(MODE, value="ask"),))
         sink.take(OptionsChanged((MODE, MODEL)))
         sink.take(OptionsChanged((MODE, MODEL)))
 

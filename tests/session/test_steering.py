@@ -42,7 +42,7 @@ from crow.turn.history import History
 from crow.turn.loop import run_turn, skip_turn
 from crow.turn.prompt import take_steering
 from crow.turn.steering import Steered as AcceptedMessage
-from tests.session.test_faces import Pipe, Stage, face
+from tests.live.test_faces import Pipe, Stage, face
 from tests.session.test_running import Job, SlowLog, Working, steps
 from tests.support import histories
 from tests.support.recording import RecordingSink
@@ -266,9 +266,11 @@ def test_all_faces_but_the_one_it_came_from_are_shown_a_message_and_all_are_told
                 turn.steering.open()
                 stage.journal.append(TurnStarted(ids.turn_id))
                 context = replace(Talk(tmp_path, ()).context, journal=stage.journal, steering=turn.steering)
-                await asyncio.gather(*(turn.steer((SentText(text),), phone) for text in ("one", "two")))
+                await asyncio.gather(
+                    *(turn.steer((SentText(text),), phone.known.messages.add) for text in ("one", "two"))
+                )
                 assert await take_steering(context)
-                await turn.steer((SentText("three"),), zed)
+                await turn.steer((SentText("three"),), zed.known.messages.add)
                 return StopReason.MAX_TOKENS
 
             turn = RunningTurn("t1", stage.journal, answer)

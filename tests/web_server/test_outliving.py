@@ -5,8 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from crow.acp.unwatched import Unwatched
-from crow.session.session import Session
+from crow.live.host import Host
 from tests.support.editor import DISMISSED, NOTICES, Editor, chose
 from tests.support.patience import eventually
 from tests.support.scripts import DONE, edit, reply, run, say
@@ -48,7 +47,7 @@ def test_a_question_stays_open_until_somebody_comes(tmp_path: Path):
 
 
 def test_a_question_does_not_wait_for_ever(tmp_path: Path):
-    changes = "import crow.acp.unwatched as u; u.Unwatched.question_timeout = lambda self, settings: 0.3"
+    changes = "import crow.live.host as h; h.Host._question_timeout = lambda self, settings: 0.3"
     with serving(tmp_path, script=EDIT, program=crow_with_page(tmp_path, changes)) as web:
         (web.workspace / "a.txt").write_text("one\n")
         token = web.token()
@@ -126,7 +125,7 @@ def test_closing_a_session_does_not_end_what_runs_in_it(tmp_path: Path):
 
 
 def test_an_idle_session_ends_in_time(tmp_path: Path):
-    changes = "import crow.acp.unwatched as u; u.IDLE_LIFETIME = 0.3"
+    changes = "import crow.live.host as h; h.IDLE_LIFETIME = 0.3"
     background = reply(run(WAIT, background=True)) + DONE
     with serving(tmp_path, script=background, program=crow_with_page(tmp_path, changes)) as web:
         token = web.token()
@@ -142,17 +141,20 @@ def test_an_idle_session_ends_in_time(tmp_path: Path):
             eventually(lambda: state(watcher, session) == "saved")
 
 
-def test_a_session_that_is_left_again_has_all_of_its_time():
+def test_a_session_that_is_left_again_has_all_of_its_time(tmp_path: Path):
     """The clock that ran when it was left before does not end it sooner."""
-    session: Any = SimpleNamespace(id="s", is_at_work=False, faces=SimpleNamespace(present=[]))
+
+    class Left:
+        id, is_at_work, faces = "s", False, SimpleNamespace(present=[], leave=lambda _: None)
+
+    session: Any = Left()
 
     async def leave_twice() -> None:
-        async def close(_: Session) -> None:
-            raise AssertionError("nobody was away for long")
-
-        unwatched = Unwatched(close, go_on=True)
-        assert unwatched.keeps(session, is_closed=False)
-        assert unwatched.keeps(session, is_closed=False)
+        host = Host(str(tmp_path), {}, outlives_clients=True)
+        host._live["s"] = session
+        face: Any = None
+        assert host.leave(session, face) is None
+        assert host.leave(session, face) is None
 
     assert len(timers_left(leave_twice)) == 1
 

@@ -140,6 +140,12 @@ export class Session {
     }
   }
 
+  /** The process that ran it has ended: what was missed is shown, and why. */
+  async loadAgain(reason: string): Promise<void> {
+    await this.load();
+    if (reason) this.transcript.remark({ severity: "warning", title: reason });
+  }
+
   /** Whether this page has something to do with the session also while nobody looks at it. */
   get isNeeded(): boolean {
     return this.hasOwnTurn || this.doing.value === "asks" || this.outbox.waiting.value.length > 0 || questionsOf(this.id).length > 0;

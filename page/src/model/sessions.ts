@@ -1,7 +1,7 @@
 // All sessions: those that live anywhere on this machine, those that are saved, and those that this page takes part in.
 
 import { computed, effect, signal, untracked } from "@preact/signals";
-import type { InboxRow, LiveState, SessionId, SessionInfo, StateNotification, Update } from "../acp";
+import type { InboxRow, LiveState, ReleasedNotification, SessionId, SessionInfo, StateNotification, Update } from "../acp";
 import { crow } from "../connection";
 import { AUTH_REQUIRED, messageOf, RpcError } from "../rpc";
 import { recall, remember } from "../storage";
@@ -81,6 +81,10 @@ export function startSessions(): void {
     session?.changed(news);
     if (row) session?.listedSince(row);
     if (news.ended) ended(news.sessionId);
+  });
+  crow.onNotification("_crow/released", (params) => {
+    const { sessionId, reason } = params as ReleasedNotification;
+    void opened.value.get(sessionId)?.loadAgain(reason ?? "");
   });
   crow.onNotification("_crow/inbox", (params) => takeRows((params as { sessions: InboxRow[] }).sessions));
   effect(() => {

@@ -13,14 +13,12 @@ Where is …?
 - how some changes of an edit are accepted and others refused: `client_person.py` (reads the answer),
   `tools/file_changes.py` (makes the change smaller), `diff.py` (which change is which)
 - where a session is opened, loaded, copied, listed, closed, deleted: `sessions.py` (the methods of one connection),
-  `host.py` (the sessions of the process), `session_opening.py` (opens one)
+  `live/host.py` (the sessions of the process)
 - how the person is asked in a client, and which answer is a yes: `client_person.py`
 - whether the editor's files and terminal are used: `capabilities.py` (decides), `workspace.py` (files), `terminal.py`
   (terminals), `terminal_check.py` (whether its terminal can be trusted)
-- how other processes reach a session that lives here, and who may: `attach_socket.py` (who may connect),
-  `session/faces/face.py` (the code), `session/faces/faces.py` (who is trusted, and shown codes)
-- what becomes of a session when its process ends: `ownership.py` (hands it over), `relay.py` (those who were attached
-  go on), `session/faces/after_takeover.py` (what they have missed)
+- what becomes of a session when its process ends: `relay.py` (those who were attached go on),
+  `live/after_takeover.py` (what they have missed)
 - how a session is reached that lives in another process: `relay.py` (passes messages on), `owner_links.py` (finds
   it), `owner_link.py` (connects to it), `relayed_session.py` (in which state it is), `relayed_fields.py` (what is
   read of messages on their way)

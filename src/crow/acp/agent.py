@@ -23,9 +23,9 @@ from crow.rpc.jsonrpc import ErrorCode, RpcError, errors_as_answers, invalid_par
 from crow.session.models import SessionSetup, SetupReader
 
 if TYPE_CHECKING:
-    from crow.acp.host import Host
-    from crow.acp.ownership import OnInitialize
+    from crow.acp.inbox import Inbox
     from crow.acp.sessions import Sessions
+    from crow.live.host import Host
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,10 @@ class AttachedRoute(NamedTuple):
     handle: Callable[[Any, bool], object]
 
 
+OnInitialize = Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType]
+"""Called with `initialize`: gives what its answer says in `_meta.crow`, or raises RpcError."""
+
+
 class LazyHost:
     """The host of a process, made when the first of its connections needs it: nearly all of Crow is behind it."""
 
@@ -77,19 +81,35 @@ class LazyHost:
         self.attached_routes: Mapping[str, AttachedRoute] = {}
         """What else other processes may ask for, on this one's socket."""
         self._host: Host | None = None
+        self._inbox: Inbox | None = None
         self._has_pool = False
 
     def get(self) -> "Host":
         if self._host is None:
-            from crow.acp.host import Host
+            from crow.live.host import Host
 
             self.use_pool()
             self._host = Host(self.home, self.environ, self._serve_attached, outlives_clients=self.outlives_clients)
             self._host.uses_web = self.uses_web
         return self._host
 
-    def _serve_attached(self, on_initialize: "OnInitialize", is_trusted: bool) -> "Agent":
-        return Agent(self, on_initialize, self.attached_routes, is_trusted=is_trusted)
+    def inbox(self) -> "Inbox":
+        """What all living sessions do, once somebody wants to know of all of them."""
+        if self._inbox is None:
+            from crow.acp.inbox import Inbox
+
+            self._inbox = Inbox(self.get())
+        return self._inbox
+
+    def _serve_attached(self, on_initialize: Callable[[], None], is_trusted: bool) -> "Agent":
+        from crow.acp.owner_link import facts_for
+
+        def facts(request: wire.InitializeRequest) -> wire.RelayFacts:
+            found = facts_for(request.meta)
+            on_initialize()
+            return found
+
+        return Agent(self, facts, self.attached_routes, is_trusted=is_trusted)
 
     def use_pool(self) -> None:
         """Gives the event loop threads that it can do without."""
@@ -113,7 +133,7 @@ class LazyHost:
     async def end(self) -> None:
         """Ends every turn and lets go of what the sessions hold."""
         if self._host is not None:
-            await self._host.end()
+            await self._host.close()
 
 
 class Agent:
@@ -122,7 +142,7 @@ class Agent:
     def __init__(
         self,
         host: LazyHost,
-        on_initialize: "OnInitialize" = lambda _: msgspec.UNSET,
+        on_initialize: OnInitialize = lambda _: msgspec.UNSET,
         routes: Mapping[str, AttachedRoute] | None = None,
         *,
         is_trusted: bool = True,
@@ -287,6 +307,7 @@ class Agent:
                 raise RuntimeError("the agent serves no connection yet")
             self._sessions = Sessions(
                 self._host.get(),
+                self._host.inbox,
                 self._setup,
                 self._connection,
                 client,

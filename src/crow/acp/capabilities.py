@@ -5,8 +5,6 @@ servers, dialogs. No tool asks for an editor.
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal
 
-import msgspec
-
 from crow.acp import crow_meta, wire
 from crow.acp.client_person import ClientPerson
 from crow.acp.sink import UpdateSink
@@ -14,58 +12,17 @@ from crow.acp.terminal import ClientCommands
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.acp.workspace import ClientWorkspace
 from crow.commands.base import Commands
-from crow.commands.processes import ForkServer
-from crow.commands.terminal import LocalCommands, given_to_terminals, seen_by_commands
+from crow.commands.terminal import given_to_terminals
 from crow.config.settings import McpServerSettings
 from crow.files.base import Workspace
-from crow.files.local import LocalWorkspace
-from crow.files.output_folder import outputs_folder
+from crow.live.face import ClientKnowledge, Face
+from crow.live.session import LiveSession
 from crow.rpc.connection import Connection
-from crow.session.faces.face import ClientKnowledge, Face
-from crow.session.models import SessionSetup
 from crow.visible import one_line
 
 LONGEST_NAME = 200
 NAMELESS = "another client"
 """The name of a client that does not say its own."""
-
-
-class SessionGround(msgspec.Struct, frozen=True):
-    """What is the same for every client of a session, wherever it is connected from. Made beside the event loop: paths
-    are looked at."""
-
-    session_id: str
-    workspace: Workspace
-    """This machine's."""
-    environ: Mapping[str, str]
-    withheld: Sequence[str]
-    """The variables of our environment that commands must not see."""
-    commands: LocalCommands
-    """The same."""
-    uses_client_terminal: bool
-
-    @property
-    def roots(self) -> Sequence[str]:
-        return self.workspace.roots
-
-    @classmethod
-    def of(
-        cls,
-        session_id: str,
-        roots: Sequence[str],
-        setup: SessionSetup,
-        fork_server: ForkServer,
-        environ: Mapping[str, str],
-    ) -> "SessionGround":
-        seen = seen_by_commands(environ, setup.key_variables)
-        return cls(
-            session_id,
-            LocalWorkspace(roots),
-            environ,
-            [name for name in environ if name not in seen],
-            LocalCommands(fork_server, outputs_folder(session_id), seen),
-            setup.settings.terminal.use_client,
-        )
 
 
 class Capabilities:
@@ -84,25 +41,45 @@ class Capabilities:
         """Whether the client is told of each change of a session's state."""
         return self._facts.state
 
-    def sink(self, ground: SessionGround) -> UpdateSink:
+    def files(self, session_id: str, roots: Sequence[str]) -> Workspace | None:
+        """The session's files as this client has them; None if it offers none. Made beside the event loop."""
+        files = self._client.fs or wire.FileSystemCapabilities()
+        reads, writes = bool(files.read_text_file), bool(files.write_text_file)
+        if not reads and not writes:
+            return None
+        return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
+
+    def face(self, live: LiveSession, files: Workspace | None) -> Face:
+        """The view that this client has of a session, and what it offers to it."""
+        known = ClientKnowledge(self._title, can_type=self._facts.typing)
+        return Face(
+            known,
+            self._sink(live, known),
+            self._person(live.id),
+            files,
+            self._commands(live, known),
+            is_attended=not self._facts.unattended,
+            is_gone=lambda: self._connection.is_lost,
+        )
+
+    def _sink(self, live: LiveSession, known: ClientKnowledge) -> UpdateSink:
         takes = self._client.session or wire.ClientSessionCapabilities()
         return UpdateSink(
             self._connection,
-            ground.session_id,
-            ClientKnowledge(self._title, can_type=self._facts.typing),
+            live.id,
+            known,
             takes_notices=takes.notices is not None,
             takes_compactions=takes.compaction is not None,
             takes_state=self._facts.state,
             takes_changes=self._facts.changes,
-            shows_output_in=ground.roots[0] if _shows_raw_output(self._client.meta) else None,
+            shows_output_in=live.roots[0] if _shows_raw_output(self._client.meta) else None,
         )
 
-    def face(self, ground: SessionGround, sink: UpdateSink, files: Workspace | None) -> Face:
-        """The view that this client has of a session, and what it offers to it."""
+    def _person(self, session_id: str) -> ClientPerson:
         shows = self._client.elicitation or wire.ElicitationCapabilities()
-        person = ClientPerson(
+        return ClientPerson(
             self._connection,
-            ground.session_id,
+            session_id,
             has_forms=shows.form is not None,
             has_links=shows.url is not None,
             has_choices=self._facts.choices,
@@ -111,31 +88,19 @@ class Capabilities:
             can_type=self._facts.typing,
             client=self._name,
         )
-        commands = self._commands(ground, sink.known)
-        attended, connection = not self._facts.unattended, self._connection
-        is_gone = lambda: connection.is_lost  # noqa: E731
-        return Face(sink.known, sink, person, files, commands, is_attended=attended, is_gone=is_gone)
 
-    def files(self, ground: SessionGround) -> Workspace | None:
-        """The session's files as this client has them; None if it offers none. Made beside the event loop, as above."""
-        files = self._client.fs or wire.FileSystemCapabilities()
-        reads, writes = bool(files.read_text_file), bool(files.write_text_file)
-        if not reads and not writes:
-            return None
-        return ClientWorkspace(ground.roots, self._connection, ground.session_id, reads=reads, writes=writes)
-
-    def _commands(self, ground: SessionGround, known: ClientKnowledge) -> Commands | None:
-        if not (self._client.terminal and ground.uses_client_terminal):
+    def _commands(self, live: LiveSession, known: ClientKnowledge) -> Commands | None:
+        if not (self._client.terminal and live.uses_client_terminal):
             return None
         client = ClientCommands(
             self._connection,
-            ground.session_id,
-            ground.withheld,
-            given_to_terminals(ground.environ),
-            ground.roots[0],
+            live.id,
+            live.withheld,
+            given_to_terminals(live.environ),
+            live.roots[0],
             ids=known.terminals,
         )
-        return CheckedCommands(client, ground.commands, self._check)
+        return CheckedCommands(client, live.commands, self._check)
 
 
 def _shows_raw_output(meta: object) -> bool:

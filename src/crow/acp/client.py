@@ -44,6 +44,7 @@ from crow.acp.wire import (
     PromptRequest,
     PromptRequestFacts,
     PromptResponse,
+    ReleasedNotification,
     RequestPermissionRequest,
     RequestPermissionResponse,
     SessionCapabilities,
@@ -117,13 +118,15 @@ async def start_agent(
     unattended: bool = False,
     name: str = "crow-run",
     on_state: Callable[[StateNotification], None] | None = None,
+    on_released: Callable[[ReleasedNotification], None] | None = None,
 ) -> AsyncGenerator["RemoteAgent"]:
     """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line.
 
     `choices`: there is a person who can choose among words, which are shown to them as the options of a permission are.
     `reasons`: they can say why they reject something.
     `unattended`: there is nobody, so that others who watch the session are asked in our place.
-    `name` is who the client says it is. `on_state` is told how the session's state changes, whoever changes it.
+    `name` is who the client says it is. `on_state` is told how the session's state changes, whoever changes it, and
+    `on_released` when the process that ran the session has ended: it is to be loaded again.
     """
     process = await AgentProcess.start(command, environment)
     try:
@@ -136,6 +139,7 @@ async def start_agent(
             reasons=reasons,
             unattended=unattended,
             on_state=on_state,
+            on_released=on_released,
         )
         try:
             await agent.initialize(name)
@@ -160,11 +164,13 @@ class RemoteAgent:
         reasons: bool = False,
         unattended: bool = False,
         on_state: Callable[[StateNotification], None] | None = None,
+        on_released: Callable[[ReleasedNotification], None] | None = None,
     ) -> None:
         self._choices = choices
         self._reasons = reasons
         self._unattended = unattended
         self._on_state = on_state
+        self._on_released = on_released
         self._process = process
         self._client = client
         self._record = record
@@ -189,6 +195,7 @@ class RemoteAgent:
             notifications={
                 "session/update": Route(msgspec.Raw, self._update),
                 "_crow/state": Route(StateNotification, self._state),
+                "_crow/released": Route(ReleasedNotification, self._released),
             },
         )
         self._serving = asyncio.create_task(self._connection.run())
@@ -328,6 +335,10 @@ class RemoteAgent:
                 self._on_state(state)
         except Exception as error:  # noqa: BLE001 -- as in `_update`
             self._fail(error)
+
+    def _released(self, told: ReleasedNotification) -> None:
+        if self._on_released is not None:
+            self._on_released(told)
 
     async def _permit(self, params: msgspec.Raw, pending: PendingRequest) -> RequestPermissionResponse:
         self._keep(params)

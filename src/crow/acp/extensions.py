@@ -11,9 +11,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from crow.acp import translate, translate_session
-from crow.acp.host import Host
 from crow.acp.inbox import Inbox
-from crow.acp.session_opening import Seat
 from crow.acp.wire import Empty, SessionRequest
 from crow.acp.wire_extensions import (
     ChangedFiles,
@@ -41,6 +39,7 @@ from crow.acp.wire_extensions import (
     UndoResponse,
 )
 from crow.commands.base import Terminal
+from crow.live.session import Place
 from crow.paths import shown
 from crow.results import DiffBlock, DisplayBlock
 from crow.rpc.connection import Connection
@@ -49,16 +48,25 @@ from crow.search.listing import ProjectFiles
 from crow.session.changes import changed_files, changes_of
 from crow.session.session import Session
 from crow.session.undo import preview_undo
+from crow.store.base import SessionStore
 
 
 class Extensions:
-    """`find` gives the connection's place in a session; RpcError if it has none. `find_trusted` also where the client
-    may watch only."""
+    """`inbox` gives that of the process. `find` gives the connection's place in a session; RpcError if it has none.
+    `find_trusted` also where the client may watch only."""
 
     def __init__(
-        self, host: Host, connection: Connection, find: Callable[[str], Seat], find_trusted: Callable[[str], Seat]
+        self,
+        store: SessionStore,
+        inbox: Callable[[], Inbox],
+        connection: Connection,
+        find: Callable[[str], Place],
+        find_trusted: Callable[[str], Place],
     ) -> None:
-        self._host = host
+        self._store = store
+        self._get_inbox = inbox
+        self._inbox: Inbox | None = None
+        """Once the client listens to it."""
         self._connection = connection
         self._find = find
         self._find_trusted = find_trusted
@@ -67,7 +75,7 @@ class Extensions:
         self._sending: asyncio.Task[None] | None = None
         self._projects: WeakKeyDictionary[Session, ProjectFiles] = WeakKeyDictionary()
         self._methods: Mapping[str, tuple[type[msgspec.Struct], Callable[..., object]]] = {
-            "_crow/inbox": (InboxRequest, self._inbox),
+            "_crow/inbox": (InboxRequest, self._listen),
             "_crow/search": (SearchRequest, self._search),
             "_crow/files": (FilesRequest, self._files),
             "_crow/output": (OutputRequest, self._output),
@@ -85,19 +93,17 @@ class Extensions:
 
     def close(self) -> None:
         """The connection is gone."""
-        if self._host.inbox is not None:
-            self._host.inbox.forget(self._take_rows)
+        if self._inbox is not None:
+            self._inbox.forget(self._take_rows)
         if self._sending is not None:
             self._sending.cancel()
 
     # --- the inbox
 
-    async def _inbox(self, request: InboxRequest) -> InboxRows:
-        inbox = self._host.inbox
-        if inbox is None:
-            inbox = self._host.inbox = Inbox(self._host)
+    async def _listen(self, request: InboxRequest) -> InboxRows:
+        self._inbox = self._get_inbox()
         with errors_as_answers():
-            return InboxRows(sessions=await inbox.listen(self._take_rows, here=request.here))
+            return InboxRows(sessions=await self._inbox.listen(self._take_rows, here=request.here))
 
     def _take_rows(self, rows: Sequence[InboxRow]) -> None:
         """A client that does not read is told of the last of what it missed, and not of each step."""
@@ -118,7 +124,7 @@ class Extensions:
 
     async def _search(self, request: SearchRequest) -> SearchResponse:
         with errors_as_answers():
-            found = await self._host.store.search(request.query, request.cursor or "", request.limit)
+            found = await self._store.search(request.query, request.cursor or "", request.limit)
         matches = [
             SearchMatch(
                 session_id=match.entry.id,
@@ -138,9 +144,9 @@ class Extensions:
     # --- files
 
     async def _files(self, request: FilesRequest) -> FilesResponse:
-        session = self._find(request.session_id).session
-        root = session.faces.workspace.roots[0]
-        project = self._projects.setdefault(session, ProjectFiles(root))
+        live = self._find(request.session_id).live
+        root = live.roots[0]
+        project = self._projects.setdefault(live.session, ProjectFiles(root))
         with errors_as_answers():
             found = await project.matching(request.query, request.limit)
         return FilesResponse(files=[_found_file(root, path) for path in found])
@@ -148,8 +154,8 @@ class Extensions:
     # --- what was changed
 
     async def _changes(self, request: ChangesRequest) -> ChangedFiles | ChangedItems:
-        session = self._find(request.session_id).session
-        workspace = session.faces.workspace
+        live = self._find(request.session_id).live
+        session, workspace = live.session, live.faces.workspace
         with errors_as_answers(session.id):
             if request.path is not None:
                 return ChangedItems(items=_diff_items(await changes_of(request.path, session.archive, workspace)))
@@ -169,11 +175,11 @@ class Extensions:
         )
 
     async def _undo(self, request: SessionRequest) -> UndoResponse:
-        seat = self._find(request.session_id)
-        session = seat.session
-        with errors_as_answers(session.id):
-            session.check_accepts_turn(seat.face)
-            preview = await preview_undo(await session.archive.events(former_texts=True), session.faces.workspace)
+        live, face = self._find(request.session_id)
+        with errors_as_answers(live.id):
+            live.session.check_accepts_turn(face.name)
+            past = await live.session.archive.events(former_texts=True)
+            preview = await preview_undo(past, live.faces.workspace)
         if preview is None:
             return UndoResponse(files=[])
         turn, undone = preview
@@ -186,7 +192,7 @@ class Extensions:
     # --- commands
 
     async def _output(self, request: OutputRequest) -> OutputResponse:
-        kept = self._find(request.session_id).session.terminals.kept_output(request.tool_call_id)
+        kept = self._find(request.session_id).live.session.terminals.kept_output(request.tool_call_id)
         if kept is None:
             raise no_command(request.tool_call_id)
         with errors_as_answers():
@@ -196,7 +202,7 @@ class Extensions:
         )
 
     async def _stop(self, request: RunningCommandRequest) -> Empty:
-        if not await self._find(request.session_id).session.terminals.stop_call(request.tool_call_id):
+        if not await self._find(request.session_id).live.session.terminals.stop_call(request.tool_call_id):
             raise not_running(request.tool_call_id)
         return Empty()
 
@@ -211,14 +217,14 @@ class Extensions:
         return Empty()
 
     def _open_input(self, request: OpenInputRequest) -> Empty:
-        seat = self._find_trusted(request.session_id)
-        if request.open and not seat.face.known.can_type:
+        live, face = self._find_trusted(request.session_id)
+        if request.open and not face.known.can_type:
             raise invalid_params("`open`: this client has not said `_meta.crow.typing` in `initialize`")
-        seat.session.faces.commands.is_input_open = request.open
+        live.faces.commands.is_input_open = request.open
         return Empty()
 
     def _typed_into(self, request: RunningCommandRequest) -> Terminal:
-        terminal = self._find_trusted(request.session_id).session.terminals.typed_into(request.tool_call_id)
+        terminal = self._find_trusted(request.session_id).live.session.terminals.typed_into(request.tool_call_id)
         if terminal is None:
             raise invalid_params(f"`toolCallId`: the call {request.tool_call_id[:100]!r} has no command to type into")
         return terminal

@@ -9,20 +9,19 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from crow.acp import translate_session
-from crow.acp.owner_link import ASKING, NobodyListens, OwnerLink, connect
+from crow.acp.owner_link import ASKING, LinkUser, NobodyListens, OwnerLink, connect
 from crow.acp.wire_extensions import InboxRequest, InboxRow, InboxRows
 from crow.errors import CrowError, SessionElsewhere, StorageFailed
 from crow.events import milliseconds_now
+from crow.live.host import Host
 from crow.rpc.connection import ConnectionLost
 from crow.rpc.jsonrpc import Notification, Request, RpcError
-from crow.session.session import Session
-from crow.store.base import ListSeen, Living, SessionEntry, SessionStore
+from crow.store.base import ListSeen, Living, SessionEntry
 from crow.timeouts import timeout_at
 
 POLL_INTERVAL = 2.0
@@ -35,20 +34,10 @@ HERE = ""
 Listener = Callable[[Sequence[InboxRow]], None]
 
 
-class LiveSessions(Protocol):
-    """The sessions of this process."""
-
-    store: SessionStore
-
-    @property
-    def live(self) -> Sequence[Session]: ...
-
-    def find(self, session_id: str) -> Session | None: ...
-
-
 class Inbox:
-    def __init__(self, host: LiveSessions) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
+        host.on_change, host.on_delete, host.on_close = self.changed, self.deleted, self.close
         self._rows: dict[str, InboxRow] = {}
         """The sessions that live, by id."""
         self._owners: dict[str, str] = {}
@@ -67,8 +56,8 @@ class Inbox:
 
     async def listen(self, listener: Listener, *, here: bool) -> list[InboxRow]:
         """The sessions that live now; from now on the listener is told of each that changes. StorageFailed."""
-        for session in self._host.live:
-            self._changed[session.id] = None
+        for live in self._host.live:
+            self._changed[live.id] = None
         await self._publish()
         if not here:
             await self._find_owners()
@@ -126,19 +115,20 @@ class Inbox:
             try:
                 self._entries[session_id] = await self._host.store.find(session_id)
             except CrowError:  # it is not stored yet, or deleted
-                cwd = _cwd_of(self._host.find(session_id))
+                live = self._host.find(session_id)
+                cwd = live.roots[0] if live is not None else ""
                 self._entries[session_id] = SessionEntry(session_id, cwd, (), "", 0, milliseconds_now())
-        session, known = self._host.find(session_id), self._rows.get(session_id)
-        if session is None:
+        live, known = self._host.find(session_id), self._rows.get(session_id)
+        if live is None:
             self._entries.pop(session_id, None)
             return _saved(known) if known is not None and self._owners.get(session_id) == HERE else None
-        entry, faces = self._entries[session_id], session.faces
+        entry, faces = self._entries[session_id], live.faces
         began = translate_session.iso_time(faces.since)
         updated = known.updated_at if known is not None else translate_session.iso_time(entry.updated_at)
         return InboxRow(
             session_id=session_id,
             cwd=entry.cwd,
-            title=session.title or entry.title or None,
+            title=live.session.title or entry.title or None,
             updated_at=began if known is not None and known.state != faces.state else updated,
             state=faces.state,
             asks=faces.person.open_count,
@@ -244,22 +234,16 @@ class Inbox:
             del self._rows[id], self._owners[id]
 
 
-class _RowReader:
+class _RowReader(LinkUser):
     """Takes what another process tells of its sessions."""
 
     def __init__(self, update: Callable[[str, Iterable[InboxRow]], None], lost: Callable[[str], None]) -> None:
         self._update = update
         self._lost = lost
 
-    def pass_update(self, line: bytes) -> None:
-        pass
-
     def take(self, link: OwnerLink, message: Request | Notification) -> None:
         if message.method == "_crow/inbox":
             self._update(link.there.owner, msgspec.json.decode(message.params, type=InboxRows).sessions)
-
-    def throttle(self, link: OwnerLink) -> None:
-        pass
 
     def lost(self, link: OwnerLink) -> None:
         self._lost(link.there.owner)
@@ -292,10 +276,6 @@ def _ended_row(entry: SessionEntry) -> InboxRow:
         state="saved",
         since=updated,
     )
-
-
-def _cwd_of(session: Session | None) -> str:
-    return session.faces.workspace.roots[0] if session is not None else ""
 
 
 def _now() -> str:

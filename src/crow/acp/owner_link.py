@@ -10,21 +10,22 @@ import contextlib
 import logging
 import os
 import socket
-import struct
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from crow import __version__
 from crow.acp import crow_meta, wire
 from crow.errors import CrowError, SessionElsewhere
+from crow.live.attach_socket import LONGEST_RELAYED_LINE, peer_of
 from crow.rpc import jsonrpc
 from crow.rpc.connection import Connection, ConnectionLost
 from crow.rpc.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
 from crow.store.base import Living
 from crow.store.owners import process_of
 from crow.timeouts import timeout_at
+from crow.visible import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,11 @@ LARGEST_ENVIRON = 256 * 1024
 TRY_AGAIN = 0.05
 """Seconds between two tries at a process that begins or ends at this moment."""
 
+QUIET = 3.0
+"""Seconds without a line from an owner that something is awaited of, after which it is asked for a sign."""
+SIGN_TIMEOUT = 2.0
+"""Seconds that it has to give one, before the person is told that it does not answer."""
+
 _UPDATE = b'{"jsonrpc":"2.0","method":"session/update",'
 """How a line begins that is an update and nothing else: as `jsonrpc.write_notification` writes it."""
 
@@ -43,24 +49,20 @@ class NobodyListens(Exception):
     """There is no socket where one was said to be, or nobody who accepts connections."""
 
 
-class LinkUser(Protocol):
-    """Who is told what comes through a link."""
+class LinkUser:
+    """Who is told what comes through a link; this one ignores all of it."""
 
-    def pass_update(self, line: bytes) -> None:
+    def pass_update(self, link: "OwnerLink", line: bytes) -> None:
         """An update, as the line that came."""
-        ...
 
     def take(self, link: "OwnerLink", message: Request | Notification) -> None:
         """Anything else that the owner wants."""
-        ...
 
     def throttle(self, link: "OwnerLink") -> None:
         """Called after each line: may pause the link."""
-        ...
 
     def lost(self, link: "OwnerLink") -> None:
         """The owner has gone. Called before anyone who waits for its answers is told that there will be none."""
-        ...
 
 
 class OwnerLink(Connection):
@@ -70,14 +72,13 @@ class OwnerLink(Connection):
         self.questions: dict[bytes, bytes] = {}
         """The owner's requests that are not answered yet: its ids, and those under which they were passed on."""
         self.is_paused = False
-        self.is_watched = False
-        """Whether somebody looks for a sign of the owner's."""
-        self.lines_received = 0
+        self._is_watched = False
+        self._lines_received = 0
         self.has_ended = False
         self._peer = peer
         self._user = user
         self.divert = self._hand_over
-        self.limit_lines(wire.LONGEST_RELAYED_LINE)
+        self.limit_lines(LONGEST_RELAYED_LINE)
         self._input.start()
 
     @property
@@ -91,11 +92,11 @@ class OwnerLink(Connection):
         self._peer.close()
 
     def receive(self, line: bytes | None) -> None:
-        self.lines_received += 1
+        self._lines_received += 1
         if line is None or not line.startswith(_UPDATE):
             super().receive(line)
         else:
-            self._read(lambda: self._user.pass_update(line), "an update")
+            self._read(lambda: self._user.pass_update(self, line), "an update")
         self._user.throttle(self)
 
     def _read(self, take: Callable[[], None], what: str) -> None:
@@ -103,6 +104,32 @@ class OwnerLink(Connection):
             take()
         except (msgspec.MsgspecError, UnicodeError) as error:
             logger.warning("%s of another Crow could not be read: %s", what, error)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the owner has been asked for something that it has not answered."""
+        return bool(self._waiting)
+
+    async def watch(self, session_id: str, tell: Callable[[], None]) -> None:
+        """Looks for signs of life for as long as the owner is asked for something; calls `tell` when it gives none."""
+        if self._is_watched:
+            return
+        self._is_watched, is_told = True, False
+        try:
+            while not self.has_ended:
+                before = self._lines_received
+                await asyncio.sleep(QUIET)
+                if self._lines_received == before and not self.is_paused:
+                    self.pass_on("session/status", wire.SessionRequest(session_id=session_id), lambda _: None)
+                    await asyncio.sleep(SIGN_TIMEOUT)
+                is_silent = self._lines_received == before and not (self.is_paused or self.has_ended)
+                if is_silent and not is_told:
+                    tell()
+                is_told = is_silent
+                if not self.is_awaited:
+                    return
+        finally:
+            self._is_watched = False
 
     def answer(self, id: bytes, response: Response | None) -> None:
         """Sends the owner the answer to one of its requests; None if there will be none."""
@@ -130,13 +157,6 @@ class OwnerLink(Connection):
             self.has_ended = True
             self._user.lost(self)
         super()._on_end()
-
-
-def peer_of(peer: socket.socket) -> tuple[int, int]:
-    """The process and the user at the other end, as the system knows them from the moment of the connection."""
-    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    process, user, _ = struct.unpack("3i", credentials)
-    return process, user
 
 
 async def connect(there: SessionElsewhere, initialize_params: bytes, user: LinkUser, deadline: float) -> OwnerLink:
@@ -184,7 +204,6 @@ def _own_facts() -> wire.ClientFacts:
         attach=wire.ATTACH_VERSION,
         version=__version__,
         process=os.getpid(),
-        state=True,
         environ=_own_environ(),
     )
 
@@ -206,6 +225,21 @@ def environ_of(facts: wire.ClientFacts) -> dict[str, str]:
         return {}
 
 
+def facts_for(meta: object) -> wire.RelayFacts:
+    """What a Crow that attaches is told of this one; RpcError if it may not, or if it wants more than this one knows.
+
+    A client that is no Crow says nothing of versions, and needs nothing but the protocol.
+    """
+    facts = crow_meta.read(wire.ClientFacts, meta)
+    if facts.attach > wire.ATTACH_VERSION:
+        said = (
+            f"The session lives in an older Crow (process {os.getpid()}, version {__version__}) to which version "
+            f"{one_line(facts.version, 40)} cannot attach: restart the program that it belongs to."
+        )
+        raise RpcError(ErrorCode.INVALID_REQUEST, said)
+    return wire.RelayFacts(attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid())
+
+
 def _check_version(owner: wire.RelayFacts, there: SessionElsewhere) -> None:
     if owner.attach > wire.ATTACH_VERSION:
         said = (
@@ -217,8 +251,8 @@ def _check_version(owner: wire.RelayFacts, there: SessionElsewhere) -> None:
 
 def silent(there: SessionElsewhere) -> RpcError:
     said = (
-        f"The session lives in another Crow (process {there.process}), which does not answer. Nothing was changed. "
-        "End that process, and load the session again."
+        f"Another Crow (process {there.process}) runs this session and does not answer. Nothing was changed. "
+        "End that process, then load the session again."
     )
     return RpcError(ErrorCode.INTERNAL_ERROR, said, {"details": said})
 
@@ -256,7 +290,7 @@ async def _ask(there: Living, session_ids: Iterable[str]) -> dict[str, wire.Stat
     deadline = asyncio.get_running_loop().time() + STATUS_TIMEOUT
     with contextlib.suppress(NobodyListens, ConnectionLost, RpcError, TimeoutError):
         owner = SessionElsewhere(there.owner, there.process, there.socket)
-        link = await connect(owner, ASKING, _Nobody(), deadline)
+        link = await connect(owner, ASKING, LinkUser(), deadline)
         try:
             async with timeout_at(deadline):
                 for session_id in session_ids:
@@ -275,7 +309,7 @@ async def ask_owner(owner: str, path: str, method: str, params: object, result: 
     there = SessionElsewhere(owner, process_of(owner), path)
     try:
         async with timeout_at(deadline):
-            link = await connect(there, ASKING, _Nobody(), deadline)
+            link = await connect(there, ASKING, LinkUser(), deadline)
             try:
                 return await link.request(method, params, result)
             finally:
@@ -285,19 +319,3 @@ async def ask_owner(owner: str, path: str, method: str, params: object, result: 
         raise CrowError(said, remedy="End that process.") from None
     except RpcError as error:
         raise CrowError(error.message) from None
-
-
-class _Nobody:
-    """Who is told nothing."""
-
-    def pass_update(self, line: bytes) -> None:
-        pass
-
-    def take(self, link: OwnerLink, message: Request | Notification) -> None:
-        pass
-
-    def throttle(self, link: OwnerLink) -> None:
-        pass
-
-    def lost(self, link: OwnerLink) -> None:
-        pass

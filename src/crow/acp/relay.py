@@ -1,90 +1,108 @@
-"""Passes on an editor's messages for a session that lives in another process, and has the session taken over when that
-process ends.
+"""Passes on an editor's messages for sessions that live in other processes, until those end.
 
     editor ── crow acp: Connection, divert ──▶ Relay ──▶ OwnerLink ── socket ──▶ the owner
 
 Requests get new ids, both ways; all else is passed on as it came. There is one link to each owner, which gets the
 editor's own `initialize`, so that the owner sees the editor's capabilities as if it were connected there.
 
-If an owner ends, whoever was attached goes on: one of them becomes the owner, the others attach to that one.
+When an owner ends or lets go of a session, the client is told. `crow chat` and the page load the session again. For any
+other client it is opened again, without a replay, when its next message comes.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from crow.acp import crow_meta, wire
-from crow.acp.owner_link import NobodyListens, OwnerLink, silent
-from crow.acp.owner_links import OwnerLinks, SessionReleased
-from crow.acp.relayed_fields import call_in, session_in, state_in, takes_notices, with_session, withdrawn_in
-from crow.acp.relayed_session import AskedRequest, RelayedSession, State
+from crow.acp import crow_meta, translate, wire
+from crow.acp.owner_link import TRY_AGAIN, LinkUser, NobodyListens, OwnerLink, connect, silent
+from crow.acp.relayed_fields import call_in, session_in, takes_notices, with_session, withdrawn_in
 from crow.errors import CrowError, SessionElsewhere
+from crow.events import Notice
+from crow.live.faces import proof_for
 from crow.rpc import jsonrpc
 from crow.rpc.connection import ANSWERED, Answered, Connection, ConnectionLost, PendingRequest
-from crow.rpc.jsonrpc import Notification, Request, Response, RpcError
+from crow.rpc.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
 from crow.rpc.lines import FLOOD
-from crow.session.faces.after_takeover import Seen
-from crow.session.faces.faces import proof_for
 
 logger = logging.getLogger(__name__)
 
-Claimed = TypeVar("Claimed")
+T = TypeVar("T")
 
+ANSWER_TIMEOUT = 5.0
+"""Seconds that an owner gets to answer `initialize`; also how long one that has just ended is looked after."""
 CREATE_TIMEOUT = 2.0
 """Seconds in which another process must have answered our `initialize`; else a new session is opened here."""
-QUIET = 3.0
-"""Seconds without a line from an owner that something is awaited of, after which it is asked for a sign."""
-SIGN_TIMEOUT = 2.0
-"""Seconds that it has to give one, before the person is told that it does not answer."""
+NEED_NO_OWNER = {"session/cancel", *(f"session/{name}" for name in ("load", "resume", "fork", "delete", "status"))}
+"""What can be done with a session that is not open anywhere."""
 
 
-class Relay:
+class RelayedSession:
+    """`params` are those of the request that opened the session, to open it again."""
+
+    def __init__(self, id: str, params: bytes, link: OwnerLink) -> None:
+        self.id = id
+        self.params = params
+        self.link: OwnerLink | None = link
+        """To its owner; None once that has ended."""
+        self.ended = ""
+        """How it ended, in a sentence."""
+        self.opening: asyncio.Task[str] | None = None
+        """Opens it again since; gives why it could not be opened."""
+
+
+class Relay(LinkUser):
     """The sessions of one editor that live in other processes.
 
-    `initialize_params` are those that the editor sent. `take_over` opens a session here whose owner has ended, with
-    the parameters that opened it there, shows what was missed, and gives what a turn that was cut off had not taken
-    in: SessionElsewhere if another process has it. `keys` has those of sessions whose owners trust this process, by id.
+    `initialize_params` are those that the editor sent. `open_here` opens a session here, with the parameters that
+    opened it elsewhere: SessionElsewhere if another process has it. `keys` has those of sessions whose owners trust
+    this process, by id.
     """
 
     def __init__(
         self,
         editor: Connection,
         initialize_params: bytes,
-        take_over: Callable[[bytes, Seen], Awaitable[list[wire.LeftOverMessage]]],
+        open_here: Callable[[bytes], Awaitable[None]],
         keys: MutableMapping[str, str],
     ) -> None:
         self._keys = keys
         self._editor = editor
-        self._take_over = take_over
+        self._open_here = open_here
         self._sessions: dict[str, RelayedSession] = {}
-        self._links = OwnerLinks(self)
-        self._asked: dict[bytes, AskedRequest] = {}
-        """By the editor's ids."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = False
+        self._links: dict[str, asyncio.Task[OwnerLink]] = {}
+        """By the owners' tokens."""
+        self._asked: dict[bytes, tuple[RelayedSession, OwnerLink, bytes]] = {}
+        """What owners were asked and have not answered, with its id there, by the editor's id."""
+        self._open_calls: dict[tuple[str, str], OwnerLink] = {}
+        """The calls that the editor was shown and whose end it was not, by session and call."""
+        self._notices = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.initialize(initialize_params)
         editor.divert = self._divert
 
     def initialize(self, initialize_params: bytes) -> None:
         """What the editor says of itself counts for the owners that are connected to from now on."""
-        self._links.initialize_params = initialize_params
-        self._editor_takes_state = crow_meta.read_in(wire.ClientFacts, initialize_params).state
-        self._editor_takes_notices = takes_notices(initialize_params)
+        self._initialize_params = initialize_params
+        self._loads_by_itself = crow_meta.read_in(wire.ClientFacts, initialize_params).state
+        self._takes_notices = takes_notices(initialize_params)
 
     async def close(self) -> None:
         """Leaves every session."""
-        self._is_closed = True
         self._editor.divert = None
         self._sessions.clear()
-        for task in self._tasks:
+        links, self._links = list(self._links.values()), {}
+        for task in (*self._tasks, *links):
             task.cancel()
-        await self._links.close()
+        made = await asyncio.gather(*links, return_exceptions=True)
+        await asyncio.gather(*(link.close() for link in made if isinstance(link, OwnerLink)))
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # --- attaching, and no longer
+    # --- opening
 
     async def attach(
         self,
@@ -92,98 +110,111 @@ class Relay:
         method: str,
         params: bytes,
         pending: PendingRequest,
-        claim: Callable[[], Awaitable[Claimed]],
-    ) -> Claimed | Answered:
+        claim: Callable[[], Awaitable[T]],
+    ) -> T | Answered:
         """Opens a session where it lives, and sends the editor the answer that comes from there.
 
-        If it no longer lives there, the result is what `claim` gives. RpcError if the process in which it lives does
-        not answer: nothing is changed then.
+        If it no longer lives there, the result is what `claim` gives. RpcError if its owner refuses, or does not
+        answer: nothing is changed then.
         """
-        session = RelayedSession(self._editor, session_in(msgspec.Raw(params)), params)
-        self._sessions[session.id] = session
-        try:
-            return await self._links.find_home(lambda link: self._open(session, link, method, pending), claim, there)
-        finally:
-            if session.is_opening:
-                session.answer_cut_off()
-                self._drop(session)
+
+        def open_at(link: OwnerLink) -> Awaitable[Answered]:
+            return self._open_at(link, method, params, pending)
+
+        return await self._find_home(open_at, claim, there)
 
     async def create(self, there: SessionElsewhere, params: bytes, pending: PendingRequest) -> bool:
         """Opens a new session in another process, and sends the editor the answer that comes from there. False if there
         is none: the process has ended, refuses, or does not answer when it is connected to. One that has taken the
         request may take its time: a session that was opened here meanwhile would be a second one."""
-        deadline = asyncio.get_running_loop().time() + CREATE_TIMEOUT
-        created: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def settle(response: Response | None) -> None:
-            is_there = response is not None and response.error is None
-            if response is not None and is_there:
-                id = session_in(response.result)
-                session = self._sessions[id] = RelayedSession(self._editor, id, with_session(params, id), link)
-                session.note_opened(response)
-                self._editor.send(jsonrpc.write_response(pending.id, response))
-            if not created.done():
-                created.set_result(is_there)
-
         try:
-            link = await self._links.link_to(there, deadline)
+            link = await self._link_to(there, asyncio.get_running_loop().time() + CREATE_TIMEOUT)
+            await self._open_at(link, "session/new", params, pending)
         except (NobodyListens, ConnectionLost, RpcError) as error:
             logger.warning("a session is opened here, not in process %s: %s", there.process, error)
             return False
-        link.pass_on("session/new", msgspec.Raw(params), settle)
+        return True
+
+    async def _find_home(
+        self,
+        open_at: Callable[[OwnerLink], Awaitable[Answered]],
+        open_here: Callable[[], Awaitable[T]],
+        there: SessionElsewhere | None = None,
+    ) -> T | Answered:
+        """Opens a session where it lives, or here if it lives nowhere: whichever comes first, as owners may end at any
+        moment. `there` is tried first. RpcError if the process in which the session lives does not answer."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + ANSWER_TIMEOUT
+        while True:
+            if there is not None:
+                with contextlib.suppress(NobodyListens, ConnectionLost):
+                    return await open_at(await self._link_to(there, deadline))
+                if loop.time() > deadline:
+                    raise silent(there)
+                await asyncio.sleep(TRY_AGAIN)  # the lock of an owner is free a moment later than its socket
+            try:
+                return await open_here()
+            except SessionElsewhere as elsewhere:
+                there = elsewhere
+
+    async def _open_at(
+        self, link: OwnerLink, method: str, params: bytes, pending: PendingRequest | None = None
+    ) -> Answered:
+        """Opens a session at an owner. The editor gets the answer before anything that comes after it. ConnectionLost
+        if the session no longer lives there, RpcError if the owner refuses."""
+        if link.has_ended:
+            raise ConnectionLost
+        answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+
+        def settle(response: Response | None) -> None:
+            if answered.done():
+                self._close_if_unused(link)
+            elif response is None or jsonrpc.is_released(response):
+                answered.set_exception(ConnectionLost())
+            elif (error := response.error) is not None:
+                answered.set_exception(RpcError(error.code, error.message, error.data))
+            else:
+                id = session_in(msgspec.Raw(params)) or session_in(response.result)
+                self._sessions[id] = RelayedSession(id, with_session(params, id), link)
+                if pending is not None:
+                    self._editor.send(jsonrpc.write_response(pending.id, response))
+                answered.set_result(ANSWERED)
+
+        key = self._keys.get(session_in(msgspec.Raw(params)))
+        proof = wire.LoadFacts(proof=proof_for(link.process, key) if key else "")
+        id = link.pass_on(method, crow_meta.added(params, proof) if key else msgspec.Raw(params), settle)
+        if pending is not None:
+            pending.on_cancel = lambda: link.notify("$/cancel_request", {"requestId": int(id)})
         try:
-            return await asyncio.shield(created)
+            return await answered
         finally:
-            self._run(self._close_if_unused(link))
+            if pending is not None:
+                pending.on_cancel = None
+            self._close_if_unused(link)
 
-    async def _open(self, session: RelayedSession, link: OwnerLink, method: str, pending: PendingRequest) -> Answered:
-        def began(key: bytes) -> None:
-            pending.on_cancel = lambda: link.notify("$/cancel_request", {"requestId": int(key)})
-            session.ask(link)
-            self._pass_waiting(session)
-
-        def answer(response: Response) -> None:
-            session.attach(link)
-            self._editor.send(jsonrpc.write_response(pending.id, response))
-            session.answer_cut_off()
-            if response.error is not None:
-                self._drop(session)
-
+    async def _link_to(self, there: SessionElsewhere, deadline: float) -> OwnerLink:
+        """The link to an owner, which is made if there is none. Raises what `connect` does."""
+        task = self._links.get(there.owner)
+        if task is None:
+            connecting = connect(there, self._initialize_params, self, deadline)
+            task = self._links[there.owner] = asyncio.get_running_loop().create_task(connecting)
         try:
-            await session.open_at(link, method, self._with_proof(session, link), answer, began)
-        except (SessionReleased, ConnectionLost):
-            session.lose()
-            pending.on_cancel = None
+            return await asyncio.shield(task)
+        except BaseException:
+            if task.done() and self._links.get(there.owner) is task:
+                del self._links[there.owner]
             raise
-        return ANSWERED
-
-    def _with_proof(self, session: RelayedSession, link: OwnerLink) -> msgspec.Raw:
-        """The parameters that open it, for an owner that has trusted us with it before."""
-        proof = self._proof(session, link)
-        return crow_meta.added(session.params, wire.LoadFacts(proof=proof)) if proof else msgspec.Raw(session.params)
-
-    def _proof(self, session: RelayedSession, link: OwnerLink) -> str:
-        key = self._keys.get(session.id)
-        return proof_for(link.process, key) if key else ""
 
     def _drop(self, session: RelayedSession) -> None:
-        """The session does not live elsewhere, or is no longer of interest to the editor. What has waited for it is
-        served here."""
+        """It is no longer relayed."""
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
-        link = session.link
-        session.close()
-        if link is not None:
-            self._run(self._close_if_unused(link))
-        for message in session.take_waiting():
-            self._editor.serve(message)
 
-    async def _close_if_unused(self, link: OwnerLink) -> None:
+    def _close_if_unused(self, link: OwnerLink) -> None:
         """An owner to which nobody is attached should know it."""
-        is_waited_for = any(asked.link is link for asked in self._asked.values())
-        if not is_waited_for and not any(other.link is link or other.is_opening for other in self._sessions.values()):
-            self._links.forget(link)
-            await link.close()
+        if not link.is_awaited and not any(session.link is link for session in self._sessions.values()):
+            self._links.pop(link.there.owner, None)
+            self._run(link.close())
 
     # --- what the editor sends
 
@@ -193,130 +224,91 @@ class Relay:
         session = self._sessions.get(session_in(message.params))
         if session is None:
             return False
-        self._pass(session, message)
+        if session.link is not None:
+            self._pass(session, session.link, message)
+        elif message.method == "session/close" and isinstance(message, Request):
+            self._drop(session)
+            self._editor.send(jsonrpc.write_result(message.id, {}))
+        elif message.method in NEED_NO_OWNER:
+            if message.method in ("session/load", "session/resume", "session/delete"):
+                self._drop(session)
+            return False
+        else:
+            self._serve_later(session, message)
         return True
 
-    def _pass(self, session: RelayedSession, message: Request | Notification) -> None:
-        link = session.link
-        if link is None or session.has_waiting:
-            session.wait(message)
-        elif isinstance(message, Notification):
-            self._note_cancel(session, message)
+    def _serve_later(self, session: RelayedSession, message: Request | Notification) -> None:
+        """The message leads to the session being opened again, and is served then, before what comes after it."""
+
+        def serve(opening: asyncio.Task[str]) -> None:
+            if opening.cancelled():
+                return
+            if not (problem := opening.result()):
+                if not self._divert(message):
+                    self._editor.serve(message)
+            elif isinstance(message, Request):
+                self._refuse(message, _failed(problem))
+
+        if session.opening is not None:
+            session.opening.add_done_callback(serve)
+            return
+        session.opening = self._run(self._open_again(session))
+        session.opening.add_done_callback(serve)
+        self._editor.hold_until(session.opening)
+
+    def _pass(self, session: RelayedSession, link: OwnerLink, message: Request | Notification) -> None:
+        if isinstance(message, Notification):
             link.send(jsonrpc.write_notification(message.method, message.params))
-            self._watch(link, session)
         elif link.unsent > FLOOD:
-            session.refuse(message, silent(link.there))
+            self._refuse(message, silent(link.there))
         else:
-            asked = self._asked[message.id] = AskedRequest(session, message, link)
-            asked.key = link.pass_on(message.method, message.params, lambda response: self._answer(asked, response))
-            self._watch(link, session)
-
-    def _watch(self, link: OwnerLink, session: RelayedSession) -> None:
-        """Something is awaited of the owner: whether it lives at all is looked at as long as that is so."""
-        if not link.is_watched:
-            link.is_watched = True
-            self._run(self._look_for_signs(link, session.id))
-
-    async def _look_for_signs(self, link: OwnerLink, session_id: str) -> None:
-        is_told = False
-        try:
-            while not link.has_ended:
-                before = link.lines_received
-                await asyncio.sleep(QUIET)
-                if link.lines_received == before and not link.is_paused:
-                    link.pass_on("session/status", wire.SessionRequest(session_id=session_id), lambda _: None)
-                    await asyncio.sleep(SIGN_TIMEOUT)
-                is_silent = link.lines_received == before and not (link.is_paused or link.has_ended)
-                if is_silent and not is_told:
-                    self._tell_of_silence(link)
-                is_told = is_silent
-                if not any(asked.link is link for asked in self._asked.values()):
-                    return
-        finally:
-            link.is_watched = False
-
-    def _tell_of_silence(self, link: OwnerLink) -> None:
-        title = f"Process {link.there.process}, in which this session lives, does not answer."
-        notice = wire.Notice(severity="warning", title=title, description="End that process to go on here.")
-        for session in self._sessions.values():
-            if session.link is link and self._editor_takes_notices:
-                told = wire.SessionNotification(session_id=session.id, update=notice)
-                self._editor.notify("session/update", told)
-
-    def _pass_waiting(self, session: RelayedSession) -> None:
-        """From now on the session's messages go to its owner, first those that have waited for it."""
-        for message in session.take_waiting():
-            self._pass(session, message)
-
-    def _note_cancel(self, session: RelayedSession, notification: Notification) -> None:
-        if notification.method == "session/cancel":
-            for asked in self._asked.values():
-                if asked.session is session:
-                    asked.cancels.append(notification)
+            settle = partial(self._answer, session, link, message)
+            self._asked[message.id] = session, link, link.pass_on(message.method, message.params, settle)
+        self._run(link.watch(session.id, lambda: self._tell_of_silence(link)))
 
     def _cancel(self, notification: Notification) -> bool:
         try:
-            id = withdrawn_in(notification.params)
+            asked = self._asked.get(withdrawn_in(notification.params))
         except (msgspec.MsgspecError, UnicodeError):
             return False
-        asked = self._asked.get(id)
         if asked is None:
-            return any(session.withdraw(id) for session in self._sessions.values())
-        asked.cancels.append(notification)
-        asked.link.notify("$/cancel_request", {"requestId": int(asked.key)})
+            return False
+        _, link, key = asked
+        link.notify("$/cancel_request", {"requestId": int(key)})
         return True
 
-    # --- what an owner answers
-
-    def _answer(self, asked: AskedRequest, response: Response | None) -> None:
-        session, request = asked.session, asked.request
-        if self._asked.get(request.id) is asked:
-            del self._asked[request.id]
-        if response is None and (self._is_closed or not asked.is_released):
-            session.cut_off(asked)
-            return
-        if response is None or jsonrpc.is_released(response) or jsonrpc.is_being_released(response):
-            self._send_again(asked, is_released=response is not None and jsonrpc.is_released(response))
-            return
-        if response.error is None:
-            self._note(asked, response)
-        self._editor.send(jsonrpc.write_response(request.id, response))
-        if session.link is None:
-            self._run(self._close_if_unused(asked.link))
-
-    def _send_again(self, asked: AskedRequest, *, is_released: bool) -> None:
-        """Keeps for the next owner what the one that lets go of the session has not begun."""
-        session = asked.session
-        if is_released:
-            self._release(asked.link, session.id)
-        for message in (asked.request, *asked.cancels):
-            if session.link is asked.link and message.method != "$/cancel_request":
-                session.wait(message)  # until the owner says that it has let go
-            elif not self._divert(message):
-                self._editor.serve(message)
-
-    def _note(self, asked: AskedRequest, response: Response) -> None:
-        """What a request that was answered means for where sessions live."""
-        session, request = asked.session, asked.request
-        match request.method:
-            case "session/close" | "session/delete":
-                self._drop(session)
-            case "session/load" | "session/resume":
-                session.params = bytes(request.params)
-                session.note_opened(response)
-            case "session/fork":
-                copy_id = session_in(response.result)
-                params = with_session(bytes(request.params), copy_id)
-                copy = self._sessions[copy_id] = RelayedSession(self._editor, copy_id, params, asked.link)
-                copy.note_opened(response)
-            case _:
-                pass
+    def _refuse(self, request: Request, error: RpcError) -> None:
+        self._editor.send(jsonrpc.write_error(request.id, error))
 
     # --- what an owner sends
 
-    def pass_update(self, line: bytes) -> None:
-        if (told := call_in(line)) is not None and (session := self._sessions.get(told.session_id)) is not None:
-            session.note_call(told)
+    def _answer(self, session: RelayedSession, link: OwnerLink, request: Request, response: Response | None) -> None:
+        self._asked.pop(request.id, None)
+        if response is None:
+            said = f"The turn was cut off: the Crow that ran this session (process {link.there.process}) has ended."
+            self._refuse(request, _failed(f"{said} Send a message to go on." if _is_prompt(request) else _lost(link)))
+            return
+        if jsonrpc.is_released(response) and not self._loads_by_itself:
+            self._end(session, link)
+            self._serve_later(session, request)
+            return
+        self._editor.send(jsonrpc.write_response(request.id, response))
+        if response.error is None and request.method in ("session/close", "session/delete"):
+            self._drop(session)
+        elif response.error is None and request.method in ("session/load", "session/resume"):
+            session.params = bytes(request.params)
+        elif response.error is None and request.method == "session/fork":
+            id = session_in(response.result)
+            self._sessions[id] = RelayedSession(id, with_session(bytes(request.params), id), link)
+        self._close_if_unused(link)
+
+    def pass_update(self, link: OwnerLink, line: bytes) -> None:
+        if (told := call_in(line)) is not None:
+            call = told.session_id, told.update.tool_call_id
+            if told.update.status in ("completed", "failed"):
+                self._open_calls.pop(call, None)
+            else:
+                self._open_calls[call] = link
         self._editor.send(line + b"\n")
 
     def take(self, link: OwnerLink, message: Request | Notification) -> None:
@@ -329,17 +321,14 @@ class Relay:
             key = link.questions.pop(withdrawn_in(message.params), None)
             if key is not None:
                 self._editor.withdraw(key)
-        elif message.method == "_crow/state":
-            told = state_in(message.params)
-            if told.session_id in self._sessions:
-                self._sessions[told.session_id].note_state(told)
-            if self._editor_takes_state:
-                self._editor.send(jsonrpc.write_notification(message.method, message.params))
         elif message.method == "_crow/trusted":
             told = msgspec.json.decode(message.params, type=wire.TrustedNotification)
             self._keys.setdefault(told.session_id, told.key)  # who owns it later may be a command
         elif message.method == "_crow/released":
-            self._let_go(link, session_in(message.params))
+            session = self._sessions.get(session_in(message.params))
+            if session is not None and session.link is link:
+                self._end(session, link)
+                self._close_if_unused(link)
         else:
             self._editor.send(jsonrpc.write_notification(message.method, message.params))
 
@@ -358,55 +347,86 @@ class Relay:
     # --- the end of an owner
 
     def lost(self, link: OwnerLink) -> None:
-        self._links.forget(link)
+        self._links.pop(link.there.owner, None)
         self._run(link.close())
         for key in link.questions.values():
             self._editor.withdraw(key)
         link.questions.clear()
+        for session_id in {id for id, _ in self._open_calls}:
+            self._end_calls(link, session_id)
         for session in list(self._sessions.values()):
-            self._release(link, session.id)
+            if session.link is link:
+                self._end(session, link)
 
-    def _let_go(self, link: OwnerLink, session_id: str) -> None:
-        """The owner says that it has let go of the session."""
-        for asked in self._asked.values():
-            if asked.link is link and asked.session.id == session_id:
-                asked.is_released = True
-        self._release(link, session_id)
+    def _end(self, session: RelayedSession, link: OwnerLink) -> None:
+        """The session no longer lives where it did."""
+        if session.link is None:
+            return
+        session.link, session.ended = None, _lost(link)
+        self._end_calls(link, session.id)
+        if self._loads_by_itself:
+            told = wire.ReleasedNotification(session_id=session.id, reason=session.ended)
+            self._editor.notify("_crow/released", told)
+        elif self._takes_notices and not any(asked is session for asked, *_ in self._asked.values()):
+            self._tell(session, Notice("warning", session.ended, "Send a message to go on."))
 
-    def _release(self, link: OwnerLink, session_id: str) -> None:
-        """The session no longer lives where it did. One that is being opened is claimed by whoever opens it."""
-        session = self._sessions.get(session_id)
-        if session is not None and session.link is link:
-            session.lose()
-            if session.state is State.LOST:
-                self._run(self._go_on(session, link.there))
+    def _end_calls(self, link: OwnerLink, session_id: str) -> None:
+        """Nobody else would tell of their end: of a call that had only begun nothing may be stored."""
+        for id, call_id in [call for call, there in self._open_calls.items() if there is link]:
+            if id == session_id:
+                del self._open_calls[id, call_id]
+                self._update(id, wire.ToolCallUpdate(tool_call_id=call_id, status="failed"))
 
-    async def _go_on(self, session: RelayedSession, before: SessionElsewhere) -> None:
-        """Goes on with a session whose owner has ended: here, or where somebody else has gone on with it."""
-
-        async def take_over() -> tuple[OwnerLink | None, list[wire.LeftOverMessage]]:
-            return None, await self._take_over(session.params, session.shown)
-
-        async def resume(link: OwnerLink) -> tuple[OwnerLink | None, list[wire.LeftOverMessage]]:
-            return link, await session.resume_at(link, self._proof(session, link))
-
+    async def _open_again(self, session: RelayedSession) -> str:
+        """Opens a session whose owner has ended: where somebody else has gone on with it, or here. Gives what is in the
+        way, in sentences; else nothing."""
         try:
-            link, left_over = await self._links.find_home(resume, take_over, gone=before)
+            where = await self._find_home(
+                lambda link: self._open_at(link, "session/resume", session.params),
+                lambda: self._open_here(session.params),
+            )
         except Exception as error:
             known = isinstance(error, CrowError | RpcError)
-            logger.warning("%s could not be continued: %s", session.id, error, exc_info=None if known else error)
-            why = error if known else f"an unforeseen {type(error).__name__}; the log has the details."
-            session.answer_cut_off(more=f" It could not be continued here: {why}")
+            logger.warning("%s could not be opened again: %s", session.id, error, exc_info=None if known else error)
+            why = str(error) if known else f"an unforeseen {type(error).__name__}; the log has the details."
+            session.opening = None
+            return f"{session.ended} The session could not be opened again: {why}"
+        if not isinstance(where, Answered):
             self._drop(session)
-            return
-        session.answer_cut_off(left_over)
-        if link is None:
-            self._drop(session)
-        else:
-            session.attach(link)
-            self._pass_waiting(session)
+        missed = "The session was opened again. Load it to see what you may have missed."
+        self._tell(session, Notice("info", f"{session.ended} {missed}"))
+        return ""
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    # --- what the person is told
+
+    def _tell_of_silence(self, link: OwnerLink) -> None:
+        said = f"The Crow that runs this session (process {link.there.process}) does not answer."
+        for session in self._sessions.values():
+            if session.link is link and self._takes_notices:
+                self._tell(session, Notice("warning", said, "End that process to go on here."))
+
+    def _tell(self, session: RelayedSession, notice: Notice) -> None:
+        self._notices += 1
+        as_message = translate.notice_as_message(notice, f"notice-relay-{self._notices}", "")
+        self._update(session.id, translate.notice(notice) if self._takes_notices else as_message)
+
+    def _update(self, session_id: str, update: wire.Update) -> None:
+        self._editor.notify("session/update", wire.SessionNotification(session_id=session_id, update=update))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _lost(link: OwnerLink) -> str:
+    return f"The Crow that ran this session (process {link.there.process}) has ended."
+
+
+def _failed(said: str) -> RpcError:
+    return RpcError(ErrorCode.INTERNAL_ERROR, said, {"details": said})
+
+
+def _is_prompt(request: Request) -> bool:
+    return request.method == "session/prompt"

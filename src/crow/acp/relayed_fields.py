@@ -1,7 +1,5 @@
-"""The few fields that a relay reads of messages on their way: which session they are about, and what they say of its
-calls and turns.
-
-A relay reads no more of a message than is defined here: that is enough to go on with a session when its owner ends.
+"""The few fields that a relay reads of messages on their way: which session they are about, and whether its calls have
+ended. It reads no more of a message than is defined here.
 """
 
 import msgspec
@@ -15,14 +13,6 @@ class _About(msgspec.Struct, frozen=True, rename="camel"):
     """The part of a message that says which session it is about."""
 
     session_id: str = ""
-
-
-class StateParams(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of `_crow/state` that the relay needs."""
-
-    session_id: str = ""
-    state: str = ""
-    turn: str | None = None
 
 
 class _CallUpdate(msgspec.Struct, frozen=True, rename="camel"):
@@ -61,7 +51,6 @@ class _Withdrawn(msgspec.Struct, frozen=True, rename="camel"):
 
 _about = msgspec.json.Decoder(_About)
 _call_line = msgspec.json.Decoder(_CallLine)
-_state = msgspec.json.Decoder(StateParams)
 _withdrawn = msgspec.json.Decoder(_Withdrawn)
 
 
@@ -91,10 +80,6 @@ def with_session(params: bytes, session_id: str) -> bytes:
 def call_in(line: bytes) -> CallParams | None:
     """What an update says of a call; None if it is about something else. Looks at the beginning of other lines only."""
     return _call_line.decode(line).params if line.find(_CALL, 0, _BEGINNING) >= 0 else None
-
-
-def state_in(params: msgspec.Raw) -> StateParams:
-    return _state.decode(params)
 
 
 def withdrawn_in(params: msgspec.Raw) -> bytes:

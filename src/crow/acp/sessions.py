@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from crow.acp import crow_meta, translate, translate_session, wire
-from crow.acp.capabilities import Capabilities
-from crow.acp.host import Host
-from crow.acp.ownership import all_ended
-from crow.acp.session_folders import absolute
-from crow.acp.session_opening import Loaded, OpeningClient, Seat
-from crow.acp.web_home import web_home
+from crow.acp.capabilities import Capabilities, given_servers
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
-from crow.events import Notice, Sent, SteeringLeftOver
+from crow.events import Notice, Sent
+from crow.live.face import Face
+from crow.live.host import Host
+from crow.live.opening import Opened, OpenRequest, absolute
+from crow.live.ownership import all_ended
+from crow.live.session import LiveSession, Place
 from crow.messages import StopReason
 from crow.rpc.connection import ANSWERED, Answered, Connection, PendingRequest
 from crow.rpc.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
-from crow.session.faces.after_takeover import Seen
 from crow.session.models import SessionSetup
 from crow.session.running_turn import RunningTurn
-from crow.session.session import Session
 
 if TYPE_CHECKING:
     from crow.acp.extensions import Extensions
+    from crow.acp.inbox import Inbox
     from crow.acp.relay import Relay
 
 PAGE_SIZE = 50
@@ -45,6 +44,7 @@ class Sessions:
     def __init__(
         self,
         host: Host,
+        inbox: "Callable[[], Inbox]",
         set_up: Callable[[], Awaitable[SessionSetup]],
         connection: Connection,
         client: wire.InitializeRequest,
@@ -56,6 +56,7 @@ class Sessions:
         """`initialize_params` are `client` as it came. `environ` is what sessions are opened with. A client that is not
         trusted only watches the sessions that it has not begun itself."""
         self._host = host
+        self._inbox = inbox
         self._environ = environ
         self._set_up = set_up
         self._connection = connection
@@ -67,7 +68,7 @@ class Sessions:
         self._is_trusted = is_trusted
         self._trusted_in: set[str] = set()
         """The sessions that it has begun, or whose code was typed there."""
-        self._seats: dict[str, Seat] = {}
+        self._places: dict[str, Place] = {}
         """The places that the connection has, by session."""
         self._loading: dict[asyncio.Task[wire.LoadSessionResponse | Answered], str] = {}
         """The ids of sessions that are being loaded."""
@@ -96,8 +97,7 @@ class Sessions:
         """Whether its new sessions may live in another process."""
         if self._relay is not None:
             self._relay.initialize(initialize_params)
-        capabilities = Capabilities(self._connection, client, self._host.home)
-        self._client = OpeningClient(capabilities, self._set_up, self._environ)
+        self._client = Capabilities(self._connection, client, self._host.home)
 
     def answer(self, method: str, request: object, pending: PendingRequest) -> object:
         return self._methods[method](request, pending)
@@ -108,36 +108,42 @@ class Sessions:
         if self._extensions is None:
             from crow.acp.extensions import Extensions
 
-            self._extensions = Extensions(self._host, self._connection, self._find, self._find_trusted)
+            self._extensions = Extensions(
+                self._host.store, self._inbox, self._connection, self._find, self._find_trusted
+            )
         return self._extensions
 
-    def _find(self, session_id: str) -> Seat:
+    def _find(self, session_id: str) -> Place:
         """The connection's place in a session that lives."""
         if session_id in self._loading.values():
             raise being_loaded()
-        seat = self._seat(session_id)
-        if seat is None and self._is_relay and self._host.find(session_id) is None:
+        place = self._place(session_id)
+        if place is None and self._is_relay and self._host.find(session_id) is None:
             raise released(session_id)
-        if seat is None:
+        if place is None:
             raise unknown_session(session_id)
-        return seat
+        return place
 
-    def _find_trusted(self, session_id: str) -> Seat:
+    def _find_trusted(self, session_id: str) -> Place:
         """The same; RpcError if the client may watch only."""
-        seat = self._find(session_id)
+        place = self._find(session_id)
         with errors_as_answers():
-            seat.session.faces.check_trusted(seat.face)
-        return seat
+            place.live.faces.check_trusted(place.face)
+        return place
 
-    def _seat(self, session_id: str) -> Seat | None:
-        seat = self._seats.get(session_id)
-        if seat is None or self._host.find(session_id) is seat.session:
-            return seat
-        del self._seats[session_id]  # the session has ended here: another process went on with it, or deleted it
+    def _place(self, session_id: str) -> Place | None:
+        place = self._places.get(session_id)
+        if place is None or self._host.find(session_id) is place.live:
+            return place
+        del self._places[session_id]  # the session has ended here: another process went on with it, or deleted it
         return None
 
+    def _face(self, session_id: str) -> Face | None:
+        place = self._place(session_id)
+        return place.face if place is not None else None
+
     def cancel(self, session_id: str) -> None:
-        if session_id in self._seats:
+        if session_id in self._places:
             self._host.cancel(session_id)
 
     async def end(self) -> None:
@@ -147,11 +153,11 @@ class Sessions:
             self._extensions.close()
         if self._relay is not None:
             await self._relay.close()
-        seats = list(self._seats.values())
-        self._seats.clear()
-        last = [seat.session for seat in seats if self._host.leave(seat)]
+        places = list(self._places.values())
+        self._places.clear()
+        endings = [(live.id, self._host.leave(live, face)) for live, face in places]
         # Whoever loads one of them at this moment waits until it is closed: it never has two histories.
-        await all_ended(*(self._dropped(session) for session in last))
+        await all_ended(*(self._ended(session_id, ending) for session_id, ending in endings))
 
     # --- opening
 
@@ -167,12 +173,12 @@ class Sessions:
         if self._is_relay:
             self._host.ownership.check_accepts_turns()
         elif self._may_live_elsewhere:
-            web = await web_home(self._host.home, self._set_up)
+            web = await self._host.web_home(self._set_up)
             if web is not None and await self._get_relay().create(web, params, pending):
                 return ANSWERED
         with errors_as_answers():
-            seat = await self._host.create(request, self._client)
-        return self._opened(seat, pending)
+            opened = await self._host.create(self._open_request(request))
+        return self._new_answer(opened, pending)
 
     def _load(
         self, request: wire.LoadSessionRequest, pending: PendingRequest, *, replay: bool
@@ -190,124 +196,143 @@ class Sessions:
     async def _load_or_attach(
         self, request: wire.LoadSessionRequest, pending: PendingRequest, params: bytes, *, replay: bool
     ) -> wire.LoadSessionResponse | Answered:
-        session_id, seen = request.session_id, self._seen(request)
+        session_id = request.session_id
 
-        async def load() -> Loaded:
-            seat, is_trusted = self._seat(session_id), self._may_take_part(request)
-            return await self._host.load(request, self._client, seat, replay=replay, seen=seen, is_trusted=is_trusted)
+        async def load() -> Opened:
+            trusted = self._may_take_part(request)
+            wanted = self._open_request(request, session_id, replay=replay, trusted=trusted)
+            return await self._host.load(wanted, self._face(session_id))
 
         async with self._host.open_close_lock(session_id):
             if (self._is_relay or not self._is_trusted) and self._host.find(session_id) is None:
                 raise released(session_id)
             with errors_as_answers(session_id):
                 try:
-                    loaded = await load()
+                    opened = await load()
                 except SessionElsewhere as there:
                     method = "session/load" if replay else "session/resume"
-                    loaded = await self._get_relay().attach(there, method, params, pending, load)
-            if isinstance(loaded, Answered):
-                return loaded
-            seat = self._seats[session_id] = loaded.seat
-        left_over = await self._show(loaded)
-        pending.afterwards(lambda: seat.sink.send_title(loaded.entry))
-        self._announce(seat, pending)
-        modes, options = seat.sink.state(seat.session.options.all())
-        meta = self._opened_meta(seat, left_over)
-        return wire.LoadSessionResponse(modes=modes, config_options=options, meta=meta)
+                    opened = await self._get_relay().attach(there, method, params, pending, load)
+            if isinstance(opened, Answered):
+                return opened
+            self._places[session_id] = Place(opened.live, opened.face)
+        await self._show(opened)
+        live, face = opened.live, opened.face
+        if (entry := opened.entry) is not None:
+            pending.afterwards(lambda: face.sink.send_title(entry))
+        self._announce(live, face, pending)
+        options = live.session.options.all()
+        face.sink.know(options)
+        return wire.LoadSessionResponse(
+            modes=translate_session.modes(options),
+            config_options=translate_session.config_options(options),
+        )
 
-    async def _show(self, loaded: Loaded) -> Sequence[SteeringLeftOver]:
+    def _open_request(
+        self,
+        request: wire.NewSessionRequest,
+        session_id: str = "",
+        *,
+        replay: bool = False,
+        trusted: bool = True,
+    ) -> OpenRequest:
+        servers, problems = given_servers(request.mcp_servers or ())
+        return OpenRequest(
+            client=self._client,
+            cwd=request.cwd,
+            further=request.additional_directories or (),
+            servers=servers,
+            problems=problems,
+            set_up=self._set_up,
+            environ=self._environ,
+            session_id=session_id,
+            replay=replay,
+            is_trusted=trusted,
+        )
+
+    async def _show(self, opened: Opened) -> None:
         """Without the session's lock: a client may take its time to read."""
         try:
-            return await loaded.show()
+            await opened.show()
         except BaseException:
-            del self._seats[loaded.seat.session.id]
-            await self._host.left(loaded.seat)
+            live, face = opened.live, opened.face
+            del self._places[live.id]
+            await self._ended(live.id, self._host.leave(live, face))
             raise
-
-    def _seen(self, request: wire.LoadSessionRequest) -> Seen | None:
-        """How much of a session the client of a relay was shown, before the session's process ended."""
-        seen = crow_meta.read(wire.LoadFacts, request.meta).seen if self._is_relay else None
-        return None if seen is None else Seen(seen.turn, seen.ended, seen.asked)
 
     def _may_take_part(self, request: wire.LoadSessionRequest) -> bool:
         """Whether the client is trusted with a session that it loads."""
-        session = self._host.find(request.session_id)
+        live = self._host.find(request.session_id)
         proof = crow_meta.read(wire.LoadFacts, request.meta).proof
-        if session is not None and session.faces.is_proved(proof):
+        if live is not None and live.faces.is_proved(proof):
             self._trusted_in.add(request.session_id)  # also when it loads the session again
         return self._is_trusted or request.session_id in self._trusted_in
-
-    def _opened_meta(
-        self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()
-    ) -> wire.CrowMeta[wire.OpenedFacts] | None:
-        if not self._is_relay:
-            return None
-        session, left = seat.session, translate.left_over(left_over).left_over
-        facts = wire.OpenedFacts(turn=session.last_turn, running=session.has_running_turn, left_over=left)
-        return wire.CrowMeta(crow=facts)
 
     def _get_relay(self) -> "Relay":
         if self._relay is None:
             from crow.acp.relay import Relay
 
-            self._relay = Relay(self._connection, self._initialize_params, self._take_over, self._host.session_keys)
+            self._relay = Relay(self._connection, self._initialize_params, self._open_here, self._host.session_keys)
         return self._relay
 
-    async def _take_over(self, params: bytes, seen: Seen) -> list[wire.LeftOverMessage]:
-        """Goes on here with a session whose process has ended. SessionElsewhere if another one was faster."""
+    async def _open_here(self, params: bytes) -> None:
+        """Opens a session whose process has ended, without a replay. SessionElsewhere if another one has it."""
         request = msgspec.json.decode(params, type=wire.LoadSessionRequest)
         async with self._host.open_close_lock(request.session_id):
-            loaded = await self._host.load(request, self._client, None, replay=False, seen=seen)
-            seat = self._seats[request.session_id] = loaded.seat
-        left_over = await self._show(loaded)
-        seat.sink.state(seat.session.options.all())  # which the client knows
-        for action in self._afterwards(seat):
+            opened = await self._host.load(self._open_request(request, request.session_id), None)
+            live, face = opened.live, opened.face
+            self._places[request.session_id] = Place(live, face)
+        await self._show(opened)
+        face.sink.know(live.session.options.all())
+        for action in self._afterwards(live, face):
             action()
-        return translate.left_over(left_over).left_over
 
     async def _fork(self, request: wire.LoadSessionRequest, pending: PendingRequest) -> wire.NewSessionResponse:
         self._check_trusted(request.session_id)
         with errors_as_answers(request.session_id):
-            seat = await self._host.fork(request, self._client)
-        return self._opened(seat, pending)
+            opened = await self._host.fork(self._open_request(request, request.session_id))
+        return self._new_answer(opened, pending)
 
-    def _opened(self, seat: Seat, pending: PendingRequest) -> wire.NewSessionResponse:
-        self._seats[seat.session.id] = seat
-        self._trusted_in.add(seat.session.id)
-        self._announce(seat, pending)
-        modes, options = seat.sink.state(seat.session.options.all())
+    def _new_answer(self, opened: Opened, pending: PendingRequest) -> wire.NewSessionResponse:
+        live, face = opened.live, opened.face
+        self._places[live.id] = Place(live, face)
+        self._trusted_in.add(live.id)
+        self._announce(live, face, pending)
+        options = live.session.options.all()
+        face.sink.know(options)
         return wire.NewSessionResponse(
-            session_id=seat.session.id, modes=modes, config_options=options, meta=self._opened_meta(seat)
+            session_id=live.id,
+            modes=translate_session.modes(options),
+            config_options=translate_session.config_options(options),
         )
 
-    def _announce(self, seat: Seat, pending: PendingRequest) -> None:
+    def _announce(self, live: LiveSession, face: Face, pending: PendingRequest) -> None:
         """What the client can only understand once it has the answer."""
-        for action in self._afterwards(seat):
+        for action in self._afterwards(live, face):
             pending.afterwards(action)
 
-    def _afterwards(self, seat: Seat) -> Sequence[Callable[[], None]]:
+    def _afterwards(self, live: LiveSession, face: Face) -> Sequence[Callable[[], None]]:
         host = self._host
         return (
-            lambda: seat.session.welcome(seat.face),
-            lambda: self._hand_on_trust(seat),
-            seat.sink.send_usage,
+            lambda: live.welcome(face),
+            lambda: self._hand_on_trust(live, face),
+            face.sink.send_usage,
             host.sweep,
             host.ownership.open_socket,
         )
 
     # --- who is trusted
 
-    def _try_code(self, seat: Seat, request: wire.PromptRequest) -> None:
+    def _try_code(self, place: Place, request: wire.PromptRequest) -> None:
         """What comes from a client that may watch only is a code, or refused."""
         text = "".join(block.text for block in request.prompt if isinstance(block, wire.TextContent))
         with errors_as_answers():
-            seat.session.faces.trust(seat.face, text)
-        self._trusted_in.add(seat.session.id)
-        self._hand_on_trust(seat)
+            place.live.faces.trust(place.face, text)
+        self._trusted_in.add(place.live.id)
+        self._hand_on_trust(*place)
 
-    def _hand_on_trust(self, seat: Seat) -> None:
-        if self._is_relay and seat.face.is_trusted:
-            told = wire.TrustedNotification(session_id=seat.session.id, key=seat.session.faces.key)
+    def _hand_on_trust(self, live: LiveSession, face: Face) -> None:
+        if self._is_relay and face.is_trusted:
+            told = wire.TrustedNotification(session_id=live.id, key=live.faces.key)
             self._connection.notify("_crow/trusted", told)
 
     def _check_trusted(self, session_id: str) -> None:
@@ -320,39 +345,39 @@ class Sessions:
     def _prompt(
         self, request: wire.PromptRequest, pending: PendingRequest
     ) -> Awaitable[wire.PromptResponse] | wire.PromptResponse:
-        seat = self._find(request.session_id)
-        if not seat.face.is_trusted:
-            self._try_code(seat, request)
+        live, face = place = self._find(request.session_id)
+        if not face.is_trusted:
+            self._try_code(place, request)
             return wire.PromptResponse(stop_reason=StopReason.END_TURN.value)
         sent = _sent_by(request)
-        seat.face.known.columns = crow_meta.read(wire.PromptRequestFacts, request.meta).terminal_width
+        face.known.columns = crow_meta.read(wire.PromptRequestFacts, request.meta).terminal_width
         with errors_as_answers():
-            seat.session.check_accepts_turn(seat.face)
+            live.session.check_accepts_turn(face.name)
             self._host.ownership.check_accepts_turns()
-            turn = seat.session.start_turn(sent, seat.face)
+            turn = live.start_turn(sent, face)
         pending.on_cancel = turn.cancel
-        return self._outcome(seat.session, turn)
+        return self._outcome(live, turn)
 
-    async def _outcome(self, session: Session, turn: RunningTurn) -> wire.PromptResponse:
+    async def _outcome(self, live: LiveSession, turn: RunningTurn) -> wire.PromptResponse:
         try:
-            stop_reason = await self._while_ours(session, turn.outcome())
+            stop_reason = await self._while_ours(live, turn.outcome())
         except RpcError as error:
             if turn.left_over:
                 error.data = {"details": error.message, "steering": translate.left_over(turn.left_over)}
             raise
-        is_command = turn.is_command and self._client.capabilities.follows_state
+        is_command = turn.is_command and self._client.follows_state
         meta = translate.prompt_meta(turn.left_open, turn.left_over, is_command=is_command)
         return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
 
     def _steer(
         self, request: wire.PromptRequest, pending: PendingRequest
     ) -> Awaitable[wire.SteeringResponse] | wire.SteeringResponse:
-        seat = self._find(request.session_id)
-        if not seat.face.is_trusted:
-            self._try_code(seat, request)
+        place = self._find(request.session_id)
+        if not place.face.is_trusted:
+            self._try_code(place, request)
             taken = wire.SteeringFacts(message_id="code")  # it is no message of the turn, and never seen again
             return wire.SteeringResponse(outcome="injected", meta=wire.SteeringMeta(steering=taken))
-        return self._while_ours(seat.session, _steered(seat, _sent_by(request)))
+        return self._while_ours(place.live, _steered(place, _sent_by(request)))
 
     async def _set_mode(self, request: wire.SetModeRequest, pending: PendingRequest) -> wire.Empty:
         await self._choose(self._find_trusted(request.session_id), "mode", request.mode_id)
@@ -361,47 +386,49 @@ class Sessions:
     async def _set_option(
         self, request: wire.SetConfigOptionRequest, pending: PendingRequest
     ) -> wire.SetConfigOptionResponse:
-        seat = self._find_trusted(request.session_id)
-        await self._choose(seat, request.config_id, request.value)
-        options = seat.session.options.all()
+        place = self._find_trusted(request.session_id)
+        await self._choose(place, request.config_id, request.value)
+        options = place.live.session.options.all()
         return wire.SetConfigOptionResponse(config_options=translate_session.config_options(options))
 
-    async def _choose(self, seat: Seat, option: str, value: str) -> None:
+    async def _choose(self, place: Place, option: str, value: str) -> None:
         """Whoever else watches the session is told: what may run without being asked is about all of them."""
-        session, before = seat.session, {each.id: each.value for each in seat.session.options.all()}
-        await self._while_ours(session, session.options.choose(option, value))
+        live, face = place
+        options = live.session.options
+        before = {each.id: each.value for each in options.all()}
+        await self._while_ours(live, options.choose(option, value))
         if before.get(option) != value:
-            name = next(each.name for each in session.options.all() if each.id == option)
-            session.faces.tell_others(seat.face, Notice("info", f"{name}: {value}, chosen in {seat.face.name}."))
+            name = next(each.name for each in options.all() if each.id == option)
+            live.faces.tell_others(face, Notice("info", f"{name}: {value}, chosen in {face.name}."))
 
-    async def _while_ours(self, session: Session, work: Awaitable[T]) -> T:
+    async def _while_ours(self, live: LiveSession, work: Awaitable[T]) -> T:
         """A session that another process has gone on with is closed here, so that it can be loaded again."""
-        with errors_as_answers(session.id):
+        with errors_as_answers(live.id):
             try:
                 return await work
             except SessionTaken:
-                await self._host.drop(session)
+                await self._host.end(live, "taken")
                 raise
 
     # --- others that go on with it
 
     @property
     def watches(self) -> bool:
-        return bool(self._seats)
+        return bool(self._places)
 
     def released(self, session_id: str) -> None:
         """The session is no longer ours; a relay goes on with it elsewhere."""
-        if self._seats.pop(session_id, None) is not None and self._is_relay:
-            self._connection.notify("_crow/released", wire.SessionRequest(session_id=session_id))
+        if self._places.pop(session_id, None) is not None and self._is_relay:
+            self._connection.notify("_crow/released", wire.ReleasedNotification(session_id=session_id))
 
     # --- listing and ending
 
     async def _status(self, request: wire.SessionRequest, pending: PendingRequest) -> wire.SessionStatusResponse:
         """Without effect on the session. Of one that lives elsewhere its process is asked, if that answers."""
-        session = self._host.find(request.session_id)
-        if session is not None:
-            clients = [face.name for face in session.faces.present]
-            facts = wire.StatusFacts(state=session.faces.state, process=os.getpid(), clients=clients)
+        live = self._host.find(request.session_id)
+        if live is not None:
+            clients = [face.name for face in live.faces.present]
+            facts = wire.StatusFacts(state=live.faces.state, process=os.getpid(), clients=clients)
             return wire.SessionStatusResponse(status="open", meta=wire.CrowMeta(crow=facts))
         with errors_as_answers(request.session_id):
             await self._host.store.find(request.session_id)
@@ -426,40 +453,39 @@ class Sessions:
     def _close(self, request: wire.SessionRequest, pending: PendingRequest) -> Awaitable[wire.Empty]:
         """It is closed for whatever comes after this call. The last face that leaves ends the session: what that holds
         is let go of before the answer."""
-        seat = self._find(request.session_id)
-        del self._seats[request.session_id]
-        return self._closed(seat.session, is_last=self._host.leave(seat, is_closed=True))
+        live, face = self._find(request.session_id)
+        del self._places[request.session_id]
+        return self._closed(live.id, self._host.leave(live, face, is_closed=True))
 
-    async def _closed(self, session: Session, *, is_last: bool) -> wire.Empty:
-        if is_last:
-            async with self._host.open_close_lock(session.id):
-                with errors_as_answers(session.id):
-                    await self._host.close(session)
+    async def _closed(self, session_id: str, ending: Awaitable[None] | None) -> wire.Empty:
+        with errors_as_answers(session_id):
+            await self._ended(session_id, ending)
         return wire.Empty()
 
-    async def _dropped(self, session: Session) -> None:
-        async with self._host.open_close_lock(session.id):
-            await self._host.drop(session)
+    async def _ended(self, session_id: str, ending: Awaitable[None] | None) -> None:
+        if ending is not None:
+            async with self._host.open_close_lock(session_id):
+                await ending
 
     def _delete(self, request: wire.SessionRequest, pending: PendingRequest) -> Awaitable[wire.Empty]:
         """It is gone for whatever comes after this call."""
         session_id = request.session_id
         self._check_trusted(session_id)
         with errors_as_answers(session_id):
-            session = self._host.take_away(session_id, self._seat(session_id))
-        self._seats.pop(session_id, None)
-        return self._deleted(session_id, session)
+            ending = self._host.take_away(session_id, self._face(session_id))
+        self._places.pop(session_id, None)
+        return self._deleted(session_id, ending)
 
-    async def _deleted(self, session_id: str, session: Session | None) -> wire.Empty:
+    async def _deleted(self, session_id: str, ending: Awaitable[None] | None) -> wire.Empty:
         async with self._host.open_close_lock(session_id):
             with errors_as_answers(session_id):
-                await self._host.delete(session_id, session)
+                await self._host.delete(session_id, ending)
         return wire.Empty()
 
 
-async def _steered(seat: Seat, sent: Sequence[Sent]) -> wire.SteeringResponse:
+async def _steered(place: Place, sent: Sequence[Sent]) -> wire.SteeringResponse:
     try:
-        facts = wire.SteeringFacts(message_id=await seat.session.steer(sent, seat.face))
+        facts = wire.SteeringFacts(message_id=await place.live.steer(sent, place.face))
     except NothingToSteer as refused:
         meta = wire.SteeringMeta(steering=wire.SteeringFacts(message=str(refused)))
         return wire.SteeringResponse(outcome="promptRequired", reason="noRunningTurn", meta=meta)

@@ -17,8 +17,8 @@ from crow import events
 from crow.acp import translate, translate_session, wire
 from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.events import milliseconds_now
+from crow.live.face import ClientKnowledge
 from crow.rpc.connection import Connection
-from crow.session.faces.face import ClientKnowledge
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark
 from crow.store.base import SessionEntry
 from crow.turn.spending import Spending
@@ -217,14 +217,11 @@ class UpdateSink:
         if entry.title:
             self._send(translate_session.stored_title(entry))
 
-    def state(
-        self, options: Iterable[events.SessionOption]
-    ) -> tuple[wire.SessionModes | None, list[wire.ConfigOption]]:
-        """What can be chosen in the session, as an answer says it: from then on the client knows the mode."""
+    def know(self, options: Iterable[events.SessionOption]) -> None:
+        """An answer tells the client what is chosen: from then on it knows the mode."""
         modes = translate_session.modes(options)
         if modes is not None:
             self._mode = modes.current_mode_id
-        return modes, translate_session.config_options(options)
 
     def send_usage(self) -> None:
         """How full the window is, if that is known, and what the session has cost in the currency last used."""

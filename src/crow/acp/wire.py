@@ -9,8 +9,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from crow.rpc.lines import LONGEST_LINE
-
 Facts = TypeVar("Facts")
 
 PROTOCOL_VERSION = 1
@@ -87,8 +85,6 @@ class InitializeRequest(Wire, frozen=True):
 
 ATTACH_VERSION = 1
 """Of what two Crows say to each other on a socket beyond the protocol. The older of two that differ refuses."""
-LONGEST_RELAYED_LINE = LONGEST_LINE + 4096
-"""Bytes of a line on a socket: one that is passed on may get a longer id, and a word on who passes it on."""
 
 
 class RelayFacts(Wire, frozen=True):
@@ -287,30 +283,9 @@ class LeftOverMessage(Wire, frozen=True):
     text: str
 
 
-class OpenedFacts(Wire, frozen=True):
-    turn: str = ""
-    """The last turn that began."""
-    running: bool = False
-    """That turn runs."""
-    left_over: list[LeftOverMessage] = []
-    """What the turn that the relay's client has seen in part did not take in."""
-
-
-class SeenTurn(Wire, frozen=True, omit_defaults=False):
-    """How much of a session a client was shown when the process in which it lived ended."""
-
-    turn: str = ""
-    """The last turn that began."""
-    ended: bool = False
-    """The client knows how that turn ended: it has seen all of it."""
-    asked: bool = False
-    """The turn was begun with a prompt of this client's, which is answered with an error."""
-
-
 class LoadFacts(Wire, frozen=True):
-    """What a relay says of a session that it goes on with."""
+    """What a relay says of a session that it opens."""
 
-    seen: SeenTurn | None = None
     proof: str = ""
     """That it knows the key of a `TrustedNotification`."""
 
@@ -328,14 +303,21 @@ class LoadSessionResponse(Wire, frozen=True):
 
     modes: SessionModes | None = None
     config_options: list[ConfigOption] | None = None
-    meta: CrowMeta[OpenedFacts] | None = msgspec.field(name="_meta", default=None)
-    """What a relay is told of a session that it has attached."""
 
 
 class NewSessionResponse(LoadSessionResponse, frozen=True, kw_only=True):
     """Also the answer to `session/fork`."""
 
     session_id: str
+
+
+class ReleasedNotification(Wire, frozen=True):
+    """`_crow/released`, for relays and clients that follow the state: the process in which a session lived has ended or
+    let go of it, and whoever watches may load it again."""
+
+    session_id: str
+    reason: str = ""
+    """In a sentence."""
 
 
 class TrustedNotification(Wire, frozen=True):

@@ -284,7 +284,10 @@ def _signal_all(processes: Iterable[MarkedProcess], number: signal.Signals) -> N
 # --- which processes are commands
 
 _OPTIONS = [b"-I", b"-S"]
-_FORK_SERVERS = tuple(os.path.join("crow", "workspace", name).encode() for name in ("supervisor.py", "keeper.py"))
+_FORK_SERVERS = tuple(
+    os.path.join("crow", *path).encode()
+    for path in (("commands", "supervisor.py"), ("workspace", "supervisor.py"), ("workspace", "keeper.py"))
+)
 """How a fork server's path ends, wherever that Crow is installed; in an older Crow the file has the second name."""
 MOST_LOOKS = 3
 """Looks at where a process came from, if one of those above it ends meanwhile."""

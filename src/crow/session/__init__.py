@@ -4,7 +4,7 @@ Where is …?
 - what a client is shown of a session that is loaded: `replay.py` (the fold), `acp/translate_session.py` (the updates)
 - what a session has changed so far, compared with what was: `changes.py`; `undo.py` has what an undo would do
 - where a session is put together, tool by tool: `open.py` (all parts), `toolset.py` (the tools),
-  `acp/session_opening.py` (the store and the client's side), `acp/session_folders.py` (its folders)
+  `live/opening.py` (the store, its folders and the client's side)
 - where cancelling happens; where a turn is begun, steered and ended: `session.py` (begins one), `running_turn.py`
   (steers, cancels and ends it; `Turns`: which one runs)
 - in which order an event is stored, becomes history and is told: `journal.py`

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from crow.actions import Person
+from crow.commands.base import Commands
 from crow.commands.processes import ForkServer
 from crow.commands.terminal import seen_by_commands
 from crow.commands.terminals import Terminals
@@ -17,6 +19,7 @@ from crow.config.discovery import patience_in
 from crow.config.settings import McpServerSettings, PermissionRule, WebSettings, amounts_of
 from crow.errors import FileSystemSilent
 from crow.events import Notice, TurnIds, TurnStarted
+from crow.files.base import Workspace
 from crow.files.output_folder import outputs_folder
 from crow.mcp.client.configured import ConfiguredServer
 from crow.policy.grants import Grants
@@ -26,15 +29,13 @@ from crow.project.server_programs import said_of_programs
 from crow.project.trusted_sources import Sources, skills_folder
 from crow.session.builtin_commands import SessionCommands, help_command
 from crow.session.commands import FileCommands, SlashCommands
-from crow.session.faces.faces import Faces
-from crow.session.faces.feed import SessionStream
 from crow.session.journal import SessionJournal, Title
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
 from crow.session.running_turn import Turns
 from crow.session.servers import ServerPrompts, ServerQuestions, Servers, configured_servers
-from crow.session.session import Session
+from crow.session.session import Audience, Session
 from crow.session.session_model import SessionModel
 from crow.session.settings_commands import SettingsCommands
 from crow.session.trust import ProjectTrust, TrustedProjects
@@ -75,8 +76,10 @@ class FolderSetup:
 class Environment(msgspec.Struct):
     """What a session works with, and through whom."""
 
-    faces: Faces
-    """Their files, commands and dialogs, or this machine's where they have none."""
+    workspace: Workspace
+    commands: Commands
+    person: Person
+    audience: Audience
     fork_server: ForkServer
     environ: Mapping[str, str]
     servers: Mapping[str, McpServerSettings]
@@ -87,7 +90,7 @@ def open_session(
     id: str, setup: SessionSetup, environment: Environment, persistence: Persistence, home: str, folder: FolderSetup
 ) -> Session:
     """Makes each part of a session once, in the order in which they need each other."""
-    settings, faces, policy, past = setup.settings, environment.faces, folder.policy, persistence.past
+    settings, policy, past = setup.settings, folder.policy, persistence.past
     live = LiveSettings(SessionModel(setup.first), settings.limits)
     patience = patience_in(environment.environ, PATIENCE)
     dialog = asyncio.Lock()
@@ -96,9 +99,8 @@ def open_session(
 
     journal = SessionJournal(persistence.log, patience)
     journal.remember(past)
-    faces.begin(SessionStream(journal, persistence.archive), turns)
     budgets = Budgets(
-        *(amounts_of(settings.budget), journal, faces.person),
+        *(amounts_of(settings.budget), journal, environment.person),
         day=persistence.archive.spent_today,
         cheaper=lambda: setup.cheaper_than(live.model.info),
     )
@@ -111,9 +113,9 @@ def open_session(
     def turn_context() -> TurnContext:
         return TurnContext(
             requests=requests,
-            workspace=faces.workspace,
+            workspace=environment.workspace,
             policy=policy,
-            person=faces.person,
+            person=environment.person,
             journal=journal,
             budgets=budgets,
             dialog=dialog,
@@ -125,7 +127,7 @@ def open_session(
         )
 
     # Tools and servers are asked for by a turn: what they name below is made by then.
-    terminals = Terminals(faces.commands)
+    terminals = Terminals(environment.commands)
     run_command = RunCommand(terminals, settings.terminal.timeout)
     subagents = Subagents(turn_context, _file_tools)
 
@@ -133,9 +135,9 @@ def open_session(
         return configured_servers(environment.servers, settings.mcp_servers, trusted.servers)
 
     policy.programs = lambda: said_of_programs(
-        {server.name: server.settings for server in wanted_servers().values()}, faces.workspace.roots
+        {server.name: server.settings for server in wanted_servers().values()}, environment.workspace.roots
     )
-    questions = ServerQuestions(faces.person, dialog, journal, subagents.task_of)
+    questions = ServerQuestions(environment.person, dialog, journal, subagents.task_of)
     servers = Servers(wanted_servers, lambda: _hub(environment, home, questions, live, journal), journal, waiting)
     tools = Toolbox(_session_tools(environment, policy, terminals, run_command, settings.web), servers)
     tools.add(Task(subagents.subagent_for, lambda: policy.mode))
@@ -146,7 +148,7 @@ def open_session(
     options = Options(window, policy, setup)
     seen = seen_by_commands(environment.environ, setup.key_variables)
     trusted = TrustedProjects(live, budgets, policy, options, run_command, seen)
-    trust = ProjectTrust(folder.sources, trusted, journal, faces.person, dialog)
+    trust = ProjectTrust(folder.sources, trusted, journal, environment.person, dialog)
 
     async def prepare(ids: TurnIds) -> None:
         """What is done in each turn before the model is asked."""
@@ -159,8 +161,8 @@ def open_session(
 
     prompts = ServerPrompts(servers, prepare)
     built_in = [
-        *SessionCommands(window, waiting, faces.workspace, options, persistence.archive, title).commands(),
-        *SettingsCommands(options, policy, faces.workspace, servers).commands(),
+        *SessionCommands(window, waiting, environment.workspace, options, persistence.archive, title).commands(),
+        *SettingsCommands(options, policy, environment.workspace, servers).commands(),
     ]
     infos = [command.info for command in built_in]
     from_files = FileCommands(folder.sources, trust, journal, {"help", *(info.name for info in infos)})
@@ -175,7 +177,7 @@ def open_session(
         servers=servers,
         terminals=terminals,
         title=title,
-        faces=faces,
+        audience=environment.audience,
     )
     # What was chosen in the session comes after what is trusted: it wins.
     notices = trust.begin(new=not any(isinstance(event, TurnStarted) for event in past))
@@ -214,7 +216,7 @@ def _session_tools(
 ) -> Iterator[Tool]:
     from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
 
-    person, environ = environment.faces.person, environment.environ
+    person, environ = environment.person, environment.environ
     yield from session_tools(person, environ, policy, terminals, run_command, web)
 
 
@@ -227,7 +229,7 @@ def _hub(
     around = ConnectionContext(
         fork_server=environment.fork_server,
         home=home,
-        roots=environment.faces.workspace.roots,
+        roots=environment.workspace.roots,
         environ=environment.environ,
         asker=questions,
         limits=lambda: live.limits,

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from crow.errors import CrowError, ModelRejected, StorageFailed
 from crow.events import Event, Notice, Sent, SteeringLeftOver, SteeringReceived, TurnEnded, TurnIds
 from crow.messages import StopReason
-from crow.session.faces.face import Face
 from crow.session.journal import SessionJournal
 from crow.session.recovery import last_turn_number
 from crow.turn.steering import Steered, Steering
@@ -33,7 +32,7 @@ class RunningTurn:
         *,
         begun_at: str = "",
     ) -> None:
-        """`begun_at`: the name of the face from which its prompt came."""
+        """`begun_at`: the name of the client that its prompt came from."""
         self.id = turn_id
         self._journal = journal
         self._answer = answer
@@ -75,12 +74,11 @@ class RunningTurn:
             self._work.cancel()
         self.cancelling = True
 
-    async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
+    async def steer(self, sent: Sequence[Sent], on_accepted: Callable[[str], object] = lambda _: None) -> str:
         """Puts a message into the turn. Its id, once it is stored; NothingToSteer if the turn does not take it."""
         async with self._accepting:
             message = await self._accept(sent)
-        if face is not None:
-            face.known.messages.add(message.message_id)
+        on_accepted(message.message_id)
         self._journal.append(SteeringReceived(message.message_id, message.sent))
         try:
             await self._stored_or_over()

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import importlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -28,8 +28,6 @@ from crow.events import (
 )
 from crow.messages import StopReason
 from crow.session.commands import Command, SlashCommands, blocks_after_command
-from crow.session.faces.face import Face
-from crow.session.faces.faces import Faces
 from crow.session.journal import SessionJournal, Title
 from crow.session.options import Options
 from crow.session.persistence import Archive
@@ -44,6 +42,18 @@ if TYPE_CHECKING:
     from crow.turn.loop import Outcome
 
 COMMAND = "A command is running. It takes no messages."
+
+
+class Audience(Protocol):
+    """Whoever watches the session."""
+
+    def tell_state(self, ended: TurnEnded | None = None, left_open: str = "") -> None:
+        """What the session does has changed: if a turn has just ended, how it did and what it left open."""
+        ...
+
+    def changed(self) -> None:
+        """What a list of sessions shows of this one has changed."""
+        ...
 
 
 class Session:
@@ -62,24 +72,24 @@ class Session:
         servers: Servers,
         terminals: Terminals,
         title: Title,
-        faces: Faces,
+        audience: Audience,
     ) -> None:
         self.id = id
         self.options = options
-        self.faces = faces
         self.archive = archive
         self.terminals = terminals
         self.terminals.on_growth = self._background_grew
         self.terminals.on_end = self._background_ended
         self._ended: list[BackgroundCommand] = []
         """Commands in the background that ended during a turn: the person is told at its end."""
-        self._journal = journal
+        self.journal = journal
         self._commands = commands
         self._servers = servers
         self._title = title
-        self._title.on_change = self.faces.changed
+        self._audience = audience
+        self._title.on_change = audience.changed
         self._turn_context = turn_context
-        self._turns = turns
+        self.turns = turns
         self._remarks: list[Notice] | None = []
         """What there is to tell once the client knows of the session; None from then on."""
         self._looking: asyncio.Task[None] | None = None
@@ -91,18 +101,15 @@ class Session:
         """Of a new session: what it begins with is stored, whatever the configuration says when it is loaded."""
         for option in self.options.all():
             if option.id != "thought_level":
-                self._journal.append(OptionChosen(option.id, option.value))
+                self.journal.append(OptionChosen(option.id, option.value))
 
-    def welcome(self, face: Face) -> None:
-        """The client of a face knows of the session now: it is told what else there is to know."""
-        if self._remarks is not None:
-            self._begin(self._remarks)
-        self.faces.welcome(face)
-
-    def _begin(self, remarks: Sequence[Notice]) -> None:
-        self._remarks = None
+    def begin(self) -> None:
+        """Somebody knows of the session now: it is told what else there is to know. Once."""
+        if self._remarks is None:
+            return
+        remarks, self._remarks = self._remarks, None
         for remark in remarks:
-            self._journal.append(remark)
+            self.journal.append(remark)
         self._commands.watch()
         self._looking = asyncio.get_running_loop().create_task(self._look_for_commands())
         self.options.look_for_models(self.until_idle)
@@ -113,84 +120,68 @@ class Session:
     def tell(self, notice: Notice) -> None:
         """Something the person should know, outside any turn."""
         if self._remarks is None:
-            self._journal.append(notice)
+            self.journal.append(notice)
         else:
             self._remarks.append(notice)
 
-    @property
-    def is_at_work(self) -> bool:
-        """Whether a turn runs, something is asked, or a command runs in the background."""
-        return self.faces.state != "idle" or any(command.exit is None for command in self.terminals.background())
-
     # --- its turns
 
-    def start_turn(self, sent: Sequence[Sent], face: Face | None = None) -> RunningTurn:
+    def start_turn(self, sent: Sequence[Sent], begun_at: str = "") -> RunningTurn:
         """Begins a turn at once, so that a cancel that follows cannot come too early. Raises TurnRunning if one runs.
+        `begun_at` is the name of the client that its prompt came from.
 
         A turn that is being cancelled is waited for: the person has already moved on to the next prompt.
         """
-        before = self.check_accepts_turn(face)
-        turn_id = self._turns.next_id()
-        begun_at = self.faces.prompted(face, turn_id)
-        turn = RunningTurn(turn_id, self._journal, lambda turn, ids: self._answer(turn, ids, sent), begun_at=begun_at)
-        self._turns.add(turn)
+        before = self.check_accepts_turn(begun_at)
+        turn_id = self.turns.next_id()
+        turn = RunningTurn(turn_id, self.journal, lambda turn, ids: self._answer(turn, ids, sent), begun_at=begun_at)
+        self.turns.add(turn)
         turn.start(before, lambda ended: self._turn_ended(turn, ended))
         return turn
 
     def _turn_ended(self, turn: RunningTurn, ended: TurnEnded | None) -> None:
-        self._turns.ended()
-        self.faces.tell_state(ended, turn.left_open)
+        self.turns.ended()
+        self._audience.tell_state(ended, turn.left_open)
 
-    def check_accepts_turn(self, face: Face | None) -> RunningTurn | None:
-        """The turn that a new one has to wait for, if there is one. TurnRunning if a turn runs that nobody cancels."""
-        before = self._turns.newest
+    def check_accepts_turn(self, client: str) -> RunningTurn | None:
+        """The turn that a new one of a client has to wait for, if there is one. TurnRunning if a turn runs that nobody
+        cancels."""
+        before = self.turns.newest
         if before is not None and not before.cancelling:
-            raise TurnRunning(self._is_running(before, face), remedy="Wait until it ends, or cancel it.")
+            elsewhere = f", begun in {before.begun_at}" if before.begun_at not in ("", client) else ""
+            said = f"A turn is already running in this session{elsewhere}."
+            raise TurnRunning(said, remedy="Wait until it ends, or cancel it.")
         return before
-
-    def _is_running(self, turn: RunningTurn, face: Face | None) -> str:
-        elsewhere = turn.begun_at if face is not None and turn.begun_at != face.name else ""
-        return f"A turn is already running in this session{f', begun in {elsewhere}' if elsewhere else ''}."
 
     @property
     def title(self) -> str:
         """Empty until there is one."""
         return self._title.text
 
-    @property
-    def last_turn(self) -> str:
-        """The id of the last turn that began; one that no turn has if none did."""
-        return self._turns.last_begun
-
-    @property
-    def has_running_turn(self) -> bool:
-        """Whether the last turn that began has not ended yet."""
-        return self._turns.begun is not None
-
-    async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
+    async def steer(self, sent: Sequence[Sent], on_accepted: Callable[[str], object] = lambda _: None) -> str:
         """Puts a message into the running turn. Its id, once it is stored; NothingToSteer if no turn takes it.
 
-        The model gets it as it is, also if it begins with a slash. All faces but the one that it came from are shown it
-        where the model gets it.
+        The model gets it as it is, also if it begins with a slash. `on_accepted` is given its id before anybody is
+        shown it.
         """
-        turn = self._turns.newest
+        turn = self.turns.newest
         if turn is None:
             raise nothing_to_steer()
-        return await turn.steer(sent, face)
+        return await turn.steer(sent, on_accepted)
 
     def cancel(self) -> None:
         """Ends the running turn, if there is one. Twice is as good as once."""
-        if (turn := self._turns.newest) is not None:
+        if (turn := self.turns.newest) is not None:
             turn.cancel()
 
     async def stop_and_store(self) -> None:
         """Ends the running turn and stores everything that happened; StorageFailed if that cannot be done."""
         await self._stop()
-        await self._journal.store_all()
+        await self.journal.store_all()
 
     async def store_all(self) -> None:
         """Everything that has happened so far is stored when this returns; StorageFailed if it cannot be."""
-        await self._journal.store_all()
+        await self.journal.store_all()
 
     async def close(self) -> None:
         """Cancels the turn and lets go of everything; StorageFailed if something of it could not be stored."""
@@ -203,7 +194,7 @@ class Session:
             self._servers.close(),
             self.terminals.close(),
             self.options.close(),
-            self._journal.release(),
+            self.journal.release(),
             return_exceptions=True,
         )
         if isinstance(stored, BaseException):
@@ -211,12 +202,12 @@ class Session:
 
     async def _stop(self) -> None:
         self.cancel()
-        if (turn := self._turns.newest) is not None:
+        if (turn := self.turns.newest) is not None:
             await turn.ended()
 
     async def until_idle(self) -> None:
         """Waits for the end of the running turn, and of one that follows it at once."""
-        while (turn := self._turns.newest) is not None:
+        while (turn := self.turns.newest) is not None:
             await turn.ended()
 
     async def _answer(self, turn: RunningTurn, ids: TurnIds, sent: Sequence[Sent]) -> StopReason:
@@ -229,9 +220,9 @@ class Session:
             turn.steering.open()
         else:
             turn.steering.refuse(COMMAND)
-        self._journal.append(TurnStarted(ids.turn_id))
-        self._turns.began(turn)
-        self.faces.tell_state()
+        self.journal.append(TurnStarted(ids.turn_id))
+        self.turns.began(turn)
+        self._audience.tell_state()
         context = replace(self._turn_context(), steering=turn.steering)
         context.budgets.begin_turn(context.model.info)
         try:
@@ -246,16 +237,16 @@ class Session:
             self._tell_ended()
 
     def _background_grew(self, command: BackgroundCommand) -> None:
-        if self._journal.has_room:  # else with what it prints next, or at its end
-            show_raw(command.terminal, command.call_id, self._journal)
+        if self.journal.has_room:  # else with what it prints next, or at its end
+            show_raw(command.terminal, command.call_id, self.journal)
 
     def _background_ended(self, command: BackgroundCommand) -> None:
         ending = command.exit or TerminalExit()
-        show_raw(command.terminal, command.call_id, self._journal, last=True)
+        show_raw(command.terminal, command.call_id, self.journal, last=True)
         shown = shown_at_end(command, ending, stopped=command.is_stopped)
-        self._journal.append(BackgroundEnded(command.call_id, shown, command.seconds))
+        self.journal.append(BackgroundEnded(command.call_id, shown, command.seconds))
         self._ended.append(command)
-        if self._turns.newest is None:
+        if self.turns.newest is None:
             self._tell_ended()
 
     def _tell_ended(self) -> None:
@@ -263,7 +254,7 @@ class Session:
         ended, self._ended = self._ended, []
         for command in ended:
             if not command.read_to_end:
-                self._journal.append(Remark("info", end_of(command)))
+                self.journal.append(Remark("info", end_of(command)))
 
     async def _run_slash_command(
         self,
@@ -274,7 +265,7 @@ class Session:
         command: Command,
         arguments: str,
     ) -> StopReason:
-        journal = self._journal
+        journal = self.journal
         await journal.record(CommandGiven(ids.message(), tuple(sent)))
         if turn.cancelling:
             return StopReason.CANCELLED
@@ -307,7 +298,7 @@ class Session:
     async def _tell_commands(self) -> None:
         changed = await self._commands.changed()
         if changed is not None:
-            self._journal.append(changed)
+            self.journal.append(changed)
 
 
 def _ended_with(turn: RunningTurn, outcome: "Outcome") -> StopReason:

@@ -12,6 +12,7 @@ from crow.acp.client import AgentFailed, Rejection, RemoteAgent, ids_of, start_a
 from crow.acp.wire import (
     AvailableCommandsUpdate,
     Notice,
+    ReleasedNotification,
     RequestPermissionRequest,
     StateNotification,
     TurnEnd,
@@ -19,6 +20,7 @@ from crow.acp.wire import (
 )
 from crow.cli.answer_keys import Answerer, Choice
 from crow.cli.chat.messages import LEAVING, Commands, Message, Outbox, Waiting, missing, picture_mention
+from crow.cli.chat.shown import Shown
 from crow.cli.chat.status_line import MODE, Status
 from crow.cli.chat.transcript import Replay
 from crow.cli.interactive_client import AGENT, RenderingClient
@@ -67,6 +69,8 @@ class Conversation(RenderingClient):
         self._has_company = False
         """Whether other clients watch the session, which then goes on when we leave."""
         self._replay: Replay | None = None
+        self._shown = Shown()
+        self._is_loading_again = False
         self._mode_change: asyncio.Task[None] | None = None
         self._said: dict[str, Message] = {}
         """What we said into the turn that runs, by the ids that the agent gave."""
@@ -86,6 +90,7 @@ class Conversation(RenderingClient):
             reasons=True,
             name=NAME,
             on_state=self._state_changed,
+            on_released=self._released,
         ) as agent:
             self._agent = agent
             try:
@@ -138,6 +143,43 @@ class Conversation(RenderingClient):
             for name, value in self._opening.options.items():
                 self.status.set_options(await agent.set_option(session.id, name, value))
 
+    def _released(self, told: ReleasedNotification) -> None:
+        """The process that ran the session has ended: it is loaded again, which shows what was missed."""
+        if self._turn is None:  # else its prompt is answered with the same
+            self.renderer.mark("!", told.reason, WARNING)
+        self._is_ready.clear()
+        self._is_loading_again = True
+        self._replay = Replay()
+        self._start(self._load_again(dict(self._said), self._turn))
+
+    async def _load_again(self, said: dict[str, Message], turn: "asyncio.Task[None] | None") -> None:
+        """`said` was put into the turn that was cut off: what that did not take in waits again."""
+        if turn is not None:
+            await asyncio.wait([turn])
+        if self._agent is None:
+            return
+        try:
+            loaded = await self._agent.load_session(self.session, self._opening.cwd)
+        except AgentGone:
+            return  # `run` says it
+        except AgentFailed as error:
+            self._replay = None
+            self._show_failure(str(error))
+        else:
+            replay, self._replay = self._replay or Replay(), None
+            self.status.set_options(loaded.config_options, loaded.modes)
+            replay.draw_rest(self.renderer, self._shown)
+            self.renderer.pause()
+            for message in reversed([message for id, message in said.items() if not replay.has(id)]):
+                self.outbox.put_first(message)
+                self.outbox.is_held = True
+        self._is_loading_again = False
+        self._is_ready.set()
+        if self._state is not None:
+            self._state_changed(self._state)
+        self._send_next()
+        self._view.changed()
+
     # --- what the person does
 
     @property
@@ -183,7 +225,7 @@ class Conversation(RenderingClient):
         if self.steers(message.text):
             entry = self.outbox.add(message)
             entry.steering = self._start(self._steer(entry))
-        elif self.is_ready and not self.is_running:
+        elif (self.is_ready or self._is_loading_again) and not self.is_running:
             self._play(message)
         else:
             self.queue(message)
@@ -256,6 +298,7 @@ class Conversation(RenderingClient):
             if self._mode_change is not None:
                 self._mode_change.cancel()
             await self._change_mode()
+        await self._is_ready.wait()
         if self._is_stopping:  # before it was sent: the agent knows of no turn that it could cancel
             self._turn = None
             self.outbox.put_first(message)
@@ -358,6 +401,7 @@ class Conversation(RenderingClient):
 
     def _show_said(self, message: Message) -> None:
         self.renderer.prompt(message.shown)
+        self._shown.add(message.text)
         if words := missing(message.text, self._opening.cwd):
             self.renderer.mark("!", words, WARNING)
 
@@ -372,7 +416,10 @@ class Conversation(RenderingClient):
             self._left_over += ids_of(update.meta.steering)
         if self._replay is not None:
             self._replay.take(update)
+            if not self._is_loading_again:
+                self._shown.take(update)
         else:
+            self._shown.take(update)
             super().update(update)
 
     async def permit(self, request: RequestPermissionRequest) -> str | Rejection | None:

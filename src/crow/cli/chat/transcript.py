@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from crow.acp import wire
 from crow.cli.chat.inline import FRAME
+from crow.cli.chat.shown import Shown
 from crow.cli.render import UNFOLD, Fold, Renderer
 from crow.cli.render_screen import BOLD, DIM, Screen, cells, counted, cut, folded
 
@@ -145,6 +146,15 @@ class Replay:
             )
         for update in self._updates[first:]:
             renderer.update(update)
+
+    def draw_rest(self, renderer: Renderer, shown: Shown) -> None:
+        """Draws what the person was not shown."""
+        for update in shown.rest_of(self._updates):
+            renderer.update(update)
+
+    def has(self, message_id: str) -> bool:
+        """Whether a message of the person's is part of the conversation."""
+        return any(isinstance(one, wire.UserMessageChunk) and one.message_id == message_id for one in self._updates)
 
 
 def _completed(call: wire.ToolCall, update: wire.ToolCallUpdate) -> wire.ToolCall:

@@ -14,10 +14,11 @@ import msgspec
 
 from crow.actions import Person
 from crow.commands.base import Commands
-from crow.events import Event, Notice
+from crow.events import Event, Notice, SessionOption
 from crow.files.base import Workspace
 from crow.session.journal import Sink
 from crow.session.replay import PastItem
+from crow.store.base import SessionEntry
 
 CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Without those that are easily mistaken for others."""
@@ -55,6 +56,18 @@ class FaceSink(Sink, Protocol):
 
     async def replay(self, items: Iterable[PastItem], *, in_turn: bool = False) -> None:
         """Shows what happened, at the client's pace. `in_turn`: a turn runs, whose open calls go on from there."""
+        ...
+
+    def know(self, options: Iterable[SessionOption]) -> None:
+        """An answer tells the client what is chosen in the session."""
+        ...
+
+    def send_title(self, entry: SessionEntry) -> None:
+        """The title of a session that was loaded, once the client knows of it."""
+        ...
+
+    def send_usage(self) -> None:
+        """How full the window is, and what the session has cost."""
         ...
 
     def tell_at_once(self, notice: Notice) -> None:

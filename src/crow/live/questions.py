@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from msgspec.structs import replace
 
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
-from crow.session.faces.face import Face
+from crow.live.face import Face
 from crow.timeouts import timeout
 
 T = TypeVar("T")

@@ -8,19 +8,19 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
-from crow.acp import wire
 from crow.errors import CrowError
+from crow.live.session import LiveSession
 from crow.rpc.connection import Connection
 from crow.rpc.jsonrpc import being_released
-from crow.session.session import Session
-from crow.store.base import SessionStore
 from crow.threads import start_thread
+
+if TYPE_CHECKING:
+    from crow.live.attach_socket import AttachSocket
+    from crow.live.host import Host
 
 logger = logging.getLogger(__name__)
 
@@ -35,26 +35,9 @@ class AttachedAgent(Protocol):
         ...
 
 
-OnInitialize = Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType]
-"""Called with `initialize`: gives what its answer says in `_meta.crow`, or raises RpcError."""
-
-ServeAttached = Callable[[OnInitialize, bool], AttachedAgent]
-"""Makes the agent of a connection; the second says whether its client is trusted from the beginning."""
-
-
-class ReleasableSessions(Protocol):
-    """The sessions of this process, as far as handing them over goes."""
-
-    store: SessionStore
-
-    @property
-    def live(self) -> Sequence[Session]: ...
-
-    def open_close_lock(self, session_id: str) -> asyncio.Lock: ...
-
-    async def release(self, session: Session) -> None: ...
-
-    async def trusts_newcomers(self) -> bool: ...
+ServeAttached = Callable[[Callable[[], None], bool], AttachedAgent]
+"""Makes the agent of a connection, which calls the function once its client has said who it is. The second says whether
+the client is trusted from the beginning."""
 
 
 class Watcher(Protocol):
@@ -73,18 +56,18 @@ class Watcher(Protocol):
 class Ownership:
     """`serve` makes the agents of connections from other processes; without it there are none."""
 
-    def __init__(self, sessions: ReleasableSessions, serve: ServeAttached | None) -> None:
-        self._sessions = sessions
+    def __init__(self, host: "Host", serve: ServeAttached | None) -> None:
+        self._host = host
         self._serve = serve
-        self._socket: Listening | None = None
+        self._socket: AttachSocket | None = None
         self._opening: asyncio.Task[None] | None = None
         self.watchers: set[Watcher] = set()
         self._is_ending = False
         self._is_closed = False
         # Where the system does not say who connects, nobody may.
         if serve is not None and hasattr(socket, "SO_PEERCRED"):
-            sessions.store.allow_attaching()
-            sessions.store.on_missing_socket(self._check_socket)
+            host.store.allow_attaching()
+            host.store.on_missing_socket(self._check_socket)
         else:
             self._serve = None
 
@@ -98,19 +81,19 @@ class Ownership:
         self.open_socket()
         if self._opening is not None:
             await asyncio.wait([self._opening])
-        return "" if self._socket is None else await self._sessions.store.socket()
+        return "" if self._socket is None else await self._host.store.socket()
 
     async def _open(self, serve: ServeAttached) -> None:
-        from crow.acp.attach_socket import AttachSocket, remove_dead_sockets
+        from crow.live.attach_socket import AttachSocket, remove_dead_sockets
 
-        store = self._sessions.store
+        store = self._host.store
         try:
             path = await store.socket()
             if not path:
                 logger.warning("nobody can attach: there is no folder for a socket that is this user's alone")
                 return
             try:
-                self._socket = AttachSocket(path, serve, self._sessions.trusts_newcomers)
+                self._socket = AttachSocket(path, serve, self._host.trusts_newcomers)
             except OSError as error:
                 logger.warning("nobody can attach: %s", error)
                 await store.withdraw_socket()
@@ -128,7 +111,7 @@ class Ownership:
         if self._socket is None:
             return
         try:
-            if path := await self._sessions.store.renew_socket():
+            if path := await self._host.store.renew_socket():
                 logger.warning("the socket was removed, and is made anew: %s", path)
                 self._socket.listen_at(path)
         except (CrowError, OSError) as error:
@@ -156,16 +139,17 @@ class Ownership:
         """Finishes the turns that run, and begins none. Each session is let go of when it is idle, and whoever watches
         it is told: another process goes on with it then."""
         self._is_ending = True
-        await all_ended(*(self._release(session) for session in self._sessions.live))
+        await all_ended(*(self._release(live) for live in self._host.live))
 
-    async def _release(self, session: Session) -> None:
-        await session.until_idle()
+    async def _release(self, live: LiveSession) -> None:
+        await live.session.until_idle()
         try:
-            async with self._sessions.open_close_lock(session.id):
-                await self._sessions.release(session)
+            async with self._host.open_close_lock(live.id):
+                if self._host.find(live.id) is live:
+                    await self._host.end(live, "handed over")
         finally:
             for watcher in list(self.watchers):
-                watcher.released(session.id)
+                watcher.released(live.id)
 
 
 async def all_ended(*ends: Awaitable[object]) -> None:
@@ -173,11 +157,3 @@ async def all_ended(*ends: Awaitable[object]) -> None:
     for result in await asyncio.gather(*ends, return_exceptions=True):
         if isinstance(result, Exception):
             logger.warning("something did not end as it should", exc_info=result)
-
-
-class Listening(Protocol):
-    """The socket of this process, which is imported only once there is a session to attach to."""
-
-    def listen_at(self, path: str) -> None: ...
-
-    def close(self) -> Awaitable[None]: ...

@@ -11,27 +11,27 @@ import contextlib
 import logging
 import os
 import socket
+import struct
 from collections.abc import Awaitable, Callable
 
-from crow import __version__
-from crow.acp import crow_meta, wire
-from crow.acp.owner_link import peer_of
-from crow.acp.ownership import ServeAttached
+from crow.live.ownership import ServeAttached
 from crow.rpc import jsonrpc
 from crow.rpc.jsonrpc import ErrorCode, RpcError
+from crow.rpc.lines import LONGEST_LINE
 from crow.timeouts import timeout
-from crow.visible import one_line
 
 logger = logging.getLogger(__name__)
 
 MOST_ATTACHED = 64
 """Connections at a time of those that have said who they are."""
-MOST_STRANGERS = 32
+MOST_UNNAMED = 32
 """Those that have not said yet who they are. If one more comes, the one that has been silent for longest goes."""
 QUEUE = 64
 """Connections that the system keeps until they are accepted."""
 INITIALIZE_TIMEOUT = 5.0
 """Seconds until a peer must have said who it is."""
+LONGEST_RELAYED_LINE = LONGEST_LINE + 4096
+"""Bytes of a line after that: one that is passed on may get a longer id, and a word on who passes it on."""
 LONGEST_INITIALIZE = 1024 * 1024
 """Bytes of a line, until then."""
 CLOSE_TIMEOUT = 1.0
@@ -41,15 +41,14 @@ NO_DESCRIPTORS = 1.0
 
 
 class AttachSocket:
-    """`serve` makes the agent of a connection, which calls the function that it is given with its `initialize`.
-    `trusts_newcomers`: whether who connects now is trusted."""
+    """`serve` makes the agent of a connection. `trusts_newcomers`: whether who connects now is trusted."""
 
     def __init__(self, path: str, serve: ServeAttached, trusts_newcomers: Callable[[], Awaitable[bool]]) -> None:
         """Listens at the path, which lies in a folder that is this user's alone. OSError if that cannot be done."""
         self._serve = serve
         self._trusts_newcomers = trusts_newcomers
         self._loop = asyncio.get_running_loop()
-        self._strangers: dict[asyncio.Task[None], None] = {}
+        self._unnamed: dict[asyncio.Task[None], None] = {}
         self._attached: set[asyncio.Task[None]] = set()
         self._listens = False
         self._path = path
@@ -70,7 +69,7 @@ class AttachSocket:
         self._listener.close()
         with contextlib.suppress(OSError):
             os.unlink(self._path)
-        connections = [*self._strangers, *self._attached]
+        connections = [*self._unnamed, *self._attached]
         for connection in connections:
             connection.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
@@ -98,16 +97,16 @@ class AttachSocket:
             self._loop.call_later(NO_DESCRIPTORS, self._listen)
             return
         peer.setblocking(False)  # noqa: FBT003 -- the method takes it so
-        if len(self._strangers) >= MOST_STRANGERS:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
+        if len(self._unnamed) >= MOST_UNNAMED:
+            oldest = next(iter(self._unnamed))
+            del self._unnamed[oldest]
             oldest.cancel()
         task = self._loop.create_task(self._admit(peer))
-        self._strangers[task] = None
+        self._unnamed[task] = None
         task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        self._strangers.pop(task, None)
+        self._unnamed.pop(task, None)
         self._attached.discard(task)
 
     async def _admit(self, peer: socket.socket) -> None:
@@ -152,13 +151,11 @@ class AttachSocket:
 
         deadline = self._loop.call_later(INITIALIZE_TIMEOUT, drop)
 
-        def on_initialize(request: wire.InitializeRequest) -> wire.RelayFacts:
-            answer = _relay_facts(request.meta)
+        def on_initialize() -> None:
             deadline.cancel()
-            if task is not None and self._strangers.pop(task, ...) is None:
+            if task is not None and self._unnamed.pop(task, ...) is None:
                 self._attached.add(task)
-            connection.limit_lines(wire.LONGEST_RELAYED_LINE)
-            return answer
+            connection.limit_lines(LONGEST_RELAYED_LINE)
 
         agent = self._serve(on_initialize, is_trusted)
         connection = agent.connect(peer.fileno(), peer.fileno())
@@ -174,19 +171,11 @@ class AttachSocket:
             await connection.close()
 
 
-def _relay_facts(meta: object) -> wire.RelayFacts:
-    """What a Crow that attaches is told of this one; RpcError if it may not, or if it wants more than this one knows.
-
-    A client that is no Crow says nothing of versions, and needs nothing but the protocol.
-    """
-    facts = crow_meta.read(wire.ClientFacts, meta)
-    if facts.attach > wire.ATTACH_VERSION:
-        said = (
-            f"The session lives in an older Crow (process {os.getpid()}, version {__version__}) to which version "
-            f"{one_line(facts.version, 40)} cannot attach: restart the program that it belongs to."
-        )
-        raise RpcError(ErrorCode.INVALID_REQUEST, said)
-    return wire.RelayFacts(attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid())
+def peer_of(peer: socket.socket) -> tuple[int, int]:
+    """The process and the user at the other end, as the system knows them from the moment of the connection."""
+    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    process, user, _ = struct.unpack("3i", credentials)
+    return process, user
 
 
 def _listener_at(path: str) -> socket.socket:

@@ -17,7 +17,7 @@ import msgspec
 
 from crow.errors import CrowError
 from crow.events import Event, Notice
-from crow.session.faces.face import FaceSink
+from crow.live.face import FaceSink
 from crow.session.journal import SessionJournal
 from crow.session.persistence import Archive
 from crow.store.base import Mark

@@ -43,12 +43,12 @@ from crow.events import (
     UserSaid,
 )
 from crow.files.local import LocalWorkspace
+from crow.live import commands, feed
+from crow.live.face import ClientKnowledge, Face
+from crow.live.faces import Faces
+from crow.live.feed import SessionStream
 from crow.messages import StopReason
 from crow.results import DiffBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
-from crow.session.faces import commands, feed
-from crow.session.faces.face import ClientKnowledge, Face
-from crow.session.faces.faces import Faces
-from crow.session.faces.feed import SessionStream
 from crow.session.journal import MOST_KEPT, SessionJournal
 from crow.session.persistence import Archive
 from crow.session.running_turn import Turns
@@ -521,7 +521,7 @@ def test_who_answered_is_told_to_the_others_and_a_prompt_is_shown_where_it_was_n
             stage.faces.add(first)
             await stage.join(second)
             assert [each.name for each in stage.faces.present] == ["zed", "zed (2)"]
-            assert stage.faces.prompted(second, "t1") == "zed (2)"
+            stage.faces.prompted(second, "t1-m1")
             happens: list[Event] = [
                 TurnStarted("t1"),
                 UserSaid("t1-m1", (SentText("Do it."),), ()),

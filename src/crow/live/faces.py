@@ -12,19 +12,16 @@ from crow.events import (
     Event,
     Notice,
     StateChanged,
-    SteeringLeftOver,
     TurnEnded,
-    TurnIds,
     TurnStarted,
     milliseconds_now,
 )
 from crow.files.base import Workspace
-from crow.session.faces.after_takeover import Seen, show_missed
-from crow.session.faces.commands import FacesCommands
-from crow.session.faces.face import MOST_TRIES, Face
-from crow.session.faces.feed import Feed, SessionStream
-from crow.session.faces.files import FacesWorkspace
-from crow.session.faces.questions import Questions
+from crow.live.commands import FacesCommands
+from crow.live.face import MOST_TRIES, Face
+from crow.live.feed import Feed, SessionStream
+from crow.live.files import FacesWorkspace
+from crow.live.questions import Questions
 from crow.session.replay import PastCall, PastItem, replayed
 from crow.session.running_turn import Turns
 from crow.visible import code
@@ -95,23 +92,15 @@ class Faces:
         self._enter(face)
         self._joining.add(face)
 
-    async def show(
-        self, face: Face, *, replay: bool, seen: Seen | None = None, past: Sequence[Event] | None = None
-    ) -> Sequence[SteeringLeftOver]:
-        """Shows a face that has entered what was, then what comes. `replay`: all of it, else what is going on, or what
-        it has missed since it has `seen` the session elsewhere.
+    async def show(self, face: Face, *, replay: bool, past: Sequence[Event] | None = None) -> None:
+        """Shows a face that has entered what was, then what comes. `replay`: all of it, else what is going on.
 
         `past` is what was, if it is known; else it is read. Whatever is asked is put to the face by `welcome`, once the
-        client knows of the session. If this fails or is cancelled, the face has left. Gives the messages that the turn
-        that it has seen in part did not take in.
+        client knows of the session. If this fails or is cancelled, the face has left.
         """
         feed = self._feeds[face]
-        left_over: list[SteeringLeftOver] = []
 
         async def show(past: Sequence[Event]) -> None:
-            if seen is not None:
-                left_over.extend(await show_missed(face.sink, past, seen))
-                return
             face.sink.remember(past)
             items: Sequence[PastItem] = list(replayed(past))
             if not replay:
@@ -127,7 +116,6 @@ class Faces:
         except BaseException:
             self.leave(face)
             raise
-        return left_over
 
     def welcome(self, face: Face) -> None:
         """The client of a face knows of the session now: it is asked what others are asked, and the others of it."""
@@ -222,15 +210,12 @@ class Faces:
             if other is not face:
                 other.sink.take(notice)
 
-    def prompted(self, face: Face | None, turn_id: str) -> str:
-        """A prompt has come from the face, which leads from now on; the face's name."""
-        if face is None or face not in self._feeds:
-            return ""
-        face.known.messages.add(TurnIds.of_prompt(turn_id))
+    def prompted(self, face: Face, message_id: str) -> None:
+        """A prompt has come from the face, which leads from now on."""
+        face.known.messages.add(message_id)
         if face in self._by_prompt:
             self._by_prompt.remove(face)
         self._by_prompt.append(face)
-        return face.name
 
     def _lead(self) -> Face | None:
         return self._by_prompt[-1] if self._by_prompt else None

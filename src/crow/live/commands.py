@@ -12,7 +12,7 @@ import msgspec
 from crow.commands.base import CommandRequest, Commands, Terminal, TerminalExit, TerminalOutput
 from crow.commands.terminal_text import last_part
 from crow.events import Event, TerminalSeen
-from crow.session.faces.face import Face
+from crow.live.face import Face
 
 POLL_INTERVAL = 1.0
 """Seconds between two looks at a client's terminal for the faces that cannot show it."""

@@ -15,8 +15,8 @@ from crow.errors import ClientRefused, WorkspaceError
 from crow.files.base import Document, FileInfo, Workspace
 from crow.files.resolved_path import ResolvedPath
 from crow.files.text import Excerpt, LineRange
+from crow.live.face import Face
 from crow.paths import shown
-from crow.session.faces.face import Face
 from crow.timeouts import timeout
 
 ANSWER_TIMEOUT = 2.0

@@ -14,9 +14,9 @@ from crow.acp.workspace import ClientWorkspace
 from crow.errors import StaleFile, WorkspaceError
 from crow.files.local import LocalWorkspace
 from crow.files.resolved_path import ResolvedPath
-from crow.session.faces import files
-from crow.session.faces.face import ClientKnowledge, Face
-from crow.session.faces.files import FacesWorkspace
+from crow.live import files
+from crow.live.face import ClientKnowledge, Face
+from crow.live.files import FacesWorkspace
 from tests.support.buffers import RawEditor, Toad, Zed, connected
 from tests.support.patience import DEADLINE
 
