@@ -17,11 +17,8 @@ Where is …?
 - how the person is asked in a client, and which answer is a yes: `client_person.py`
 - whether the editor's files and terminal are used: `capabilities.py` (decides), `workspace.py` (files), `terminal.py`
   (terminals), `terminal_check.py` (whether its terminal can be trusted)
-- what becomes of a session when its process ends: `relay.py` (those who were attached go on),
-  `live/after_takeover.py` (what they have missed)
-- how a session is reached that lives in another process: `relay.py` (passes messages on), `owner_links.py` (finds
-  it), `owner_link.py` (connects to it), `relayed_session.py` (in which state it is), `relayed_fields.py` (what is
-  read of messages on their way)
+- how a session is reached that lives in another process, and what becomes of it when that ends: `relay.py` (passes
+  messages on, opens it again), `owner_link.py` (connects to its process), `relayed_fields.py` (what is read of messages)
 - what Crow's own programs tell each other in `_meta.crow`: `wire.py` (`ClientFacts`, `LoadFacts`, …: the fields),
   `crow_meta.py` (reads and writes them)
 - what all living sessions do, in whichever process: `inbox.py`
