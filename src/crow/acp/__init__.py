@@ -18,7 +18,7 @@ Where is …?
 - whether the editor's files and terminal are used: `capabilities.py` (decides), `workspace.py` (files), `terminal.py`
   (terminals), `terminal_check.py` (whether its terminal can be trusted)
 - how a session is reached that lives in another process, and what becomes of it when that ends: `relay.py` (passes
-  messages on, opens it again), `owner_link.py` (connects to its process), `relayed_fields.py` (what is read of messages)
+  messages on, opens it again), `owner_link.py` (connects to its process), `relayed_fields.py` (what it reads)
 - what Crow's own programs tell each other in `_meta.crow`: `wire.py` (`ClientFacts`, `LoadFacts`, …: the fields),
   `crow_meta.py` (reads and writes them)
 - what all living sessions do, in whichever process: `inbox.py`
