@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -25,6 +26,8 @@ from crow.events import (
 )
 from crow.results import ToolResult
 from crow.session.journal import SessionJournal
+from crow.store.database import Database
+from crow.store.sessions import AT_ONCE, SessionRows
 from crow.store.store import open_store
 from tests.support.databases import database
 from tests.support.patience import DEADLINE
@@ -288,6 +291,46 @@ def test_what_was_deleted_is_gone_and_cannot_come_back(tmp_path):
     again, other = with_store(tmp_path, talk)
     assert (again, len(other)) == ([], 4)
     assert (count(tmp_path, "records"), count(tmp_path, "former_texts")) == (4, 0)
+
+
+def test_a_large_session_is_deleted_in_steps_between_which_others_are_stored(tmp_path, monkeypatch):
+    changes: list[int] = []
+    writing = Database.writing
+
+    @contextmanager
+    def counted(database, *, full=False):
+        with writing(database, full=full) as connection:
+            before = connection.total_changes
+            yield connection
+            changes.append(connection.total_changes - before)
+
+    async def talk(store):
+        large, other = await store.create("large", "/p", []), await store.create("other", "/p", [])
+        for number in range(10 * AT_ONCE):
+            large.add(TextDelta(f"m{number}", "hello"))
+        await large.release()
+        monkeypatch.setattr(Database, "writing", counted)
+        deletion = asyncio.ensure_future(store.delete("large"))
+        await asyncio.sleep(0)
+        other.add(TextDelta("m1", "hello"))
+        await other.store_all()
+        assert not deletion.done()
+        await deletion
+
+    with_store(tmp_path, talk)
+    assert len(changes) > 10
+    assert max(changes) <= AT_ONCE + 1
+    assert count(tmp_path, "records") == 1
+
+
+def test_a_deletion_that_was_cut_off_is_ended_by_the_next_process(tmp_path):
+    with_store(tmp_path, lambda store: say(store, "s"))
+    sessions = SessionRows(str(tmp_path))
+    sessions.begin_deletion("s")
+    sessions.close()
+    assert count(tmp_path, "records") > 0
+    with_store(tmp_path, lambda store: store.create("t", "/p", []))
+    assert (count(tmp_path, "records"), count(tmp_path, "sessions")) == (0, 1)
 
 
 # --- the list's view

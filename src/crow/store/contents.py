@@ -150,16 +150,18 @@ def copy_uses(connection: sqlite3.Connection, source: int, copy: int) -> None:
     )
 
 
-def drop_uses(connection: sqlite3.Connection, session: int) -> None:
-    """Removes what only this session needs."""
+def drop_uses(connection: sqlite3.Connection, session: int, most: int) -> int:
+    """Removes the first of the pieces that the session needs, unless another session needs them too. How many it let
+    go."""
+    first = "SELECT content FROM uses WHERE session = ?1 ORDER BY content LIMIT ?2"
     connection.execute(
-        """
-        DELETE FROM contents WHERE key IN (SELECT content FROM uses WHERE session = ?1)
+        f"""
+        DELETE FROM contents WHERE key IN ({first})
         AND NOT EXISTS (SELECT 1 FROM uses WHERE content = contents.key AND session != ?1)
         """,
-        (session,),
+        (session, most),
     )
-    connection.execute("DELETE FROM uses WHERE session = ?", (session,))
+    return connection.execute(f"DELETE FROM uses WHERE session = ?1 AND content IN ({first})", (session, most)).rowcount
 
 
 def _stored(connection: sqlite3.Connection, digests: Iterable[str]) -> set[str]:

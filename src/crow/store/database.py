@@ -93,18 +93,24 @@ class Database:
                 if full:
                     self._connection.execute(f"PRAGMA synchronous = {self._usual}")
 
-    def vacuum(self) -> None:
-        """Gives the room of what was deleted back to the disk. The files stay as they are if others are in the way."""
+    def vacuum(self, pages: int = 0) -> bool:
+        """Gives the room of what was deleted back to the disk: all of it, or so many pages. Whether there are more. The
+        files stay as they are if others are in the way.
+        """
+        more = False
         with contextlib.suppress(sqlite3.Error):
             if _pragma(self._connection, "auto_vacuum") != _INCREMENTAL:
                 self._connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
                 self._connection.execute("VACUUM")
             # `execute` would take its first step only, which is a page.
-            self._connection.executescript("PRAGMA incremental_vacuum")
-            # Who reads just now is not waited for: the next one that checkpoints does it.
-            self._connection.execute("PRAGMA busy_timeout = 0")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+            more = pages > 0 and _pragma(self._connection, "freelist_count") > 0
+            if not more:
+                # Who reads just now is not waited for: the next one that checkpoints does it.
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.execute(f"PRAGMA busy_timeout = {round(self._patience * 1000)}")
+        return more
 
     def close(self) -> None:
         with self.translated_errors():

@@ -141,13 +141,21 @@ def copy_path(path: str, version: int) -> str:
     return f"{base}.v{version}{extension}"
 
 
-def remove_session(connection: sqlite3.Connection, key: int) -> None:
-    """All rows of the session, in a file of any layout."""
-    connection.execute("DELETE FROM records WHERE session = ?", (key,))
-    connection.execute("DELETE FROM former_texts WHERE session = ?", (key,))
+def remove_session(connection: sqlite3.Connection, key: int, most: int = -1) -> bool:
+    """Removes the rows of a session, in a file of any layout: all of them, or so many of each kind. Whether there are
+    more; if not, the session is gone."""
+    removed = [
+        connection.execute(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE session = ? LIMIT ?)", (key, most)
+        ).rowcount
+        for table in ("records", "former_texts")
+    ]
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'contents'").fetchone():
-        drop_uses(connection, key)
+        removed.append(drop_uses(connection, key, most))
+    if most in removed:
+        return True
     connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
+    return False
 
 
 def delete_from_copies(path: str, session_id: str) -> None:

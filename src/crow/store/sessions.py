@@ -18,7 +18,7 @@ from crow.store.base import FILE_NAME
 from crow.store.contents import copy_uses, pack_missing, store_contents
 from crow.store.database import Database
 from crow.store.failures import on_a_network
-from crow.store.layout import delete_from_copies, remove_session
+from crow.store.layout import remove_session
 from crow.store.owners import OWNERS_NAME, Owner, ask_to_stop, lives, process_of, report_missing_socket, socket_of
 from crow.store.queries import ROW, Queries, changed_paths, clean, key_of, unknown
 from crow.store.records import FORMER_TEXT_TAG, Pending
@@ -28,6 +28,9 @@ EMPTY_FOR = 24 * 60 * 60 * 1000
 
 MISSING_FOR = 1.0
 """Seconds that the socket of another process must be missing before that process is told."""
+
+AT_ONCE = 200
+"""Rows of each kind, and pages of the file, that a deletion takes in one step: others write between two of them."""
 
 _INSERT_RECORD = f"INSERT INTO records (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_FORMER_TEXT = f"INSERT INTO former_texts (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -50,6 +53,8 @@ class SessionRows:
         self._owner: Owner | None = None
         self._missing_since: dict[str, float] = {}
         """When the socket of an owner was first found to be missing."""
+        self._has_room = False
+        """Whether something was deleted whose room was not given back."""
         self.files_cut_off: tuple[str, ...] = ()
         """The files that were being changed by processes that were killed, known from the first session on."""
         self.queries = Queries(self._database.reading)
@@ -110,15 +115,29 @@ class SessionRows:
             copy_uses(connection, key, copy.key)
             return Pending(copy.key, copy.epoch, _last_seq(connection, copy.key))
 
-    def delete(self, session_id: str) -> None:
+    def begin_deletion(self, session_id: str) -> int | None:
+        """From now on there is no such session. The key of its rows, which `go_on_deleting` removes; if this process is
+        killed before, the next one purges them, as those of any session in which nothing was said."""
         owner = self._this_owner()
         with self._database.writing() as connection:
             key = self._not_busy(connection, owner, session_id)
-            if key is None:
-                return
-            remove_session(connection, key)
-        self._database.vacuum()
-        delete_from_copies(self._database.path, session_id)
+            if key is not None:
+                connection.execute(
+                    "UPDATE sessions SET id = ?, listed = 0, running = 0, created = 0, owner = '' WHERE key = ?",
+                    (f"deleted/{key}", key),
+                )
+            return key
+
+    def go_on_deleting(self, key: int) -> bool:
+        """Removes some of the rows. Whether there are more."""
+        with self._database.writing() as connection:
+            self._has_room = True
+            return remove_session(connection, key, AT_ONCE)
+
+    def give_back_room(self) -> bool:
+        """Gives some of the room of what was deleted back to the disk. Whether there is more."""
+        self._has_room = self._database.vacuum(AT_ONCE)
+        return self._has_room
 
     # --- stopping
 
@@ -184,6 +203,8 @@ class SessionRows:
     def close(self) -> None:
         with self._database.translated_errors():
             try:
+                if self._has_room:
+                    self._database.vacuum()
                 self._database.close()
             finally:
                 if self._owner is not None:
@@ -216,14 +237,14 @@ class SessionRows:
                 "SELECT key, owner FROM sessions WHERE listed = 0 AND created < ?", (milliseconds_now() - EMPTY_FOR,)
             ).fetchall()
         left = [(key, other) for key, other in empty if not owner.lives_elsewhere(other)]
-        if not left:
-            return
-        with self._database.writing() as connection:
-            for key, other in left:
-                # Somebody may have taken it, or said something in it, since we looked.
-                query = "SELECT 1 FROM sessions WHERE key = ? AND owner = ? AND listed = 0"
-                if connection.execute(query, (key, other)).fetchone():
-                    remove_session(connection, key)
+        for key, other in left:
+            more = True
+            while more:
+                with self._database.writing() as connection:
+                    # Somebody may have taken it, or said something in it, since we looked.
+                    query = "SELECT 1 FROM sessions WHERE key = ? AND owner = ? AND listed = 0"
+                    is_left = connection.execute(query, (key, other)).fetchone()
+                    more = is_left is not None and remove_session(connection, key, AT_ONCE)
 
     def _not_elsewhere(self, connection: sqlite3.Connection, owner: Owner, session_id: str) -> None:
         """SessionElsewhere if the session lives in another process that can be attached to, busy or not."""
@@ -257,7 +278,8 @@ class SessionRows:
         return key
 
     def _check_owner(self, connection: sqlite3.Connection, session_id: str, pending: Pending) -> None:
-        row = connection.execute("SELECT owner, epoch FROM sessions WHERE key = ?", (pending.key,)).fetchone()
+        query = "SELECT owner, epoch FROM sessions WHERE key = ? AND id = ?"
+        row = connection.execute(query, (pending.key, clean(session_id))).fetchone()
         token = self._this_owner().token
         if row == (token, pending.epoch):
             return

@@ -149,6 +149,7 @@ class _Store:
         self._check_socket: Callable[[], None] = lambda: None
         self._remarked = False
         self._stops: set[asyncio.Task[None]] = set()
+        self._giving_back: asyncio.Task[None] | None = None
 
     # --- what SessionStore promises
 
@@ -245,15 +246,27 @@ class _Store:
         return self._handle(new_id, await self._run(fork))
 
     async def delete(self, session_id: str) -> None:
-        def delete(sessions: "SessionRows") -> bool:
-            sessions.delete(session_id)
-            return os.path.exists(os.path.join(self._home, INDEX_NAME))
-
-        is_indexed = await self._run(delete)
+        key = await self._run(lambda sessions: sessions.begin_deletion(session_id))
         if (handle := self._handles.pop(session_id, None)) is not None:
             self._unstored.discard(handle)
-        if is_indexed:
+        while key is not None and await self._run(lambda sessions: sessions.go_on_deleting(key)):
+            pass  # in steps, between which the sessions that go on are stored
+        if await asyncio.to_thread(self._delete_beside, session_id):
             await self._index().delete(session_id)
+        if key is not None and (self._giving_back is None or self._giving_back.done()):
+            self._giving_back = asyncio.ensure_future(self._give_back_room())
+
+    def _delete_beside(self, session_id: str) -> bool:
+        """Deletes the session from the copies of the file. Whether there is an index as well."""
+        from crow.store.layout import delete_from_copies
+
+        delete_from_copies(os.path.join(self._home, FILE_NAME), session_id)
+        return os.path.exists(os.path.join(self._home, INDEX_NAME))
+
+    async def _give_back_room(self) -> None:
+        with contextlib.suppress(StorageFailed):
+            while await self._run(lambda sessions: sessions.give_back_room()):  # noqa: ASYNC110 -- others get their turn
+                await asyncio.sleep(POLL_INTERVAL)
 
     async def files_cut_off(self) -> Sequence[str]:
         return await self._run(lambda sessions: sessions.files_cut_off)
@@ -328,6 +341,8 @@ class _Store:
     async def close(self) -> None:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
+        if self._giving_back is not None:
+            self._giving_back.cancel()
         if self._indexing is not None:
             self._indexing.close()
         storings = [handle.storing() for handle in {*self._handles.values(), *self._unstored}]
