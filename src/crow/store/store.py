@@ -264,6 +264,7 @@ class _Store:
         return os.path.exists(os.path.join(self._home, INDEX_NAME))
 
     async def _give_back_room(self) -> None:
+        await asyncio.sleep(DELAY)  # more may be deleted, which comes first
         with contextlib.suppress(StorageFailed):
             while await self._run(lambda sessions: sessions.give_back_room()):  # noqa: ASYNC110 -- others get their turn
                 await asyncio.sleep(POLL_INTERVAL)
