@@ -255,7 +255,7 @@ def test_joiners_and_fillers_out_of_place_are_made_visible(text):
     assert hidden_characters(text)
     assert hidden_in(text)
     assert warning(text)
-    assert "cannot be seen" in warning_about_prose(text)
+    assert "invisible" in warning_about_prose(text)
 
 
 @pytest.mark.parametrize("text", IN_PLACE)
@@ -267,16 +267,16 @@ def test_joiners_and_selectors_where_a_script_or_a_picture_needs_them_stay(text)
 
 def test_warnings_say_what_is_hidden():
     assert warning("ls", "cat a b") == ""
-    assert warning("a\u202eb") == "Careful: it holds characters that cannot be seen."
+    assert warning("a\u202eb") == "Careful: contains invisible characters."
     assert warning("x" + " " * 90 + "y", "gi\u0442") == (
-        "Careful: it holds a long run of blanks and letters or signs that look like others."
+        "Careful: contains a long run of blanks and look-alike letters or signs."
     )
     assert warning_about_change("a = 1\n" + "\tb = 2  # c\n" * 3) == ""
     assert warning_about_change("a = 1;" + " " * 200 + "evil()") == (
-        "Careful: the new text holds code far to the right, behind a long run of blanks."
+        "Careful: the new text contains code far to the right, behind a long run of blanks."
     )
     assert "another script" in warning_about_change("if \u0430dmin:\n")
-    assert "cannot be seen" in warning_about_change("a\u200bb")
+    assert "invisible" in warning_about_change("a\u200bb")
 
 
 PIECES = (
@@ -332,7 +332,7 @@ def test_lines_added_and_removed_are_told_with_a_minus_sign():
 def test_what_stands_far_to_the_right_on_a_line_of_its_own_is_shown_and_warned_of():
     command = f"echo a\n{' ' * 62}rm x"
     assert every_line(command) == "echo a\n⟨62 blanks⟩rm x"
-    assert warning(command) == "Careful: it holds a long run of blanks."
+    assert warning(command) == "Careful: contains a long run of blanks."
     indented = f"if a:\n{' ' * 48}b()"
     assert (every_line(indented), warning(indented)) == (indented, "")
 

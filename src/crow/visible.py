@@ -9,50 +9,20 @@ a project or a server tells the model is `made_visible`. Where a script or a pic
 """
 
 import re
-from collections.abc import Iterator
-from functools import cache, cached_property
+from collections.abc import Callable
+from functools import cache, lru_cache
 
 
-class _Pattern:
+@cache
+def _re(source: str) -> re.Pattern[str]:
     """Compiled when it is first needed: all of them together take 30 ms, and plain texts need hardly one."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.source)
-
-    @cached_property
-    def search(self):
-        return self._compiled.search
-
-    @cached_property
-    def match(self):
-        return self._compiled.match
-
-    @cached_property
-    def fullmatch(self):
-        return self._compiled.fullmatch
-
-    @cached_property
-    def findall(self):
-        return self._compiled.findall
-
-    @cached_property
-    def finditer(self):
-        return self._compiled.finditer
-
-    @cached_property
-    def sub(self):
-        return self._compiled.sub
+    return re.compile(source)
 
 
-# --- the characters, once
+# --- characters that hide: by their category in Unicode, with a few exceptions
 
 CONTROLS = "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f"
 """All but tabs and what ends a line."""
-_ZERO_WIDTH = "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\ufff9-\ufffb"
 JOINERS = "\u200c\u200d"
 """They belong to the writing of some languages, and to some pictures."""
 UNSEEN_WHEN_COPIED = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
@@ -63,38 +33,33 @@ BIDI = "\u202a-\u202e\u2065-\u206f"
 """They change the direction of writing, so that text is read in another order than it has."""
 TAGS = "\U000e0000-\U000e00ff"
 """Copies of ASCII that are never drawn: a model reads them, and no person does."""
-_VARIATION_SELECTORS = "\U000e0100-\U000e01ef"
-_IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""One of the selectors may follow these, to choose between ways of writing them."""
-_NOTATION = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-"""The format controls of shorthand and of musical notation."""
 BYTE_ORDER_MARK = "\ufeff"
 """At the beginning of a text it says how the text is encoded; elsewhere nobody sees it."""
 SURROGATES = "\ud800-\udfff"
 """Halves of characters, which cannot be written as UTF-8."""
-_BLANK_SIGNS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3164\uffa0\u115f\u1160"
-"""Drawn as a blank, and no blank."""
 
-_HIDDEN = _Pattern(
-    f"[\t\n\x0c\r{CONTROLS}{_ZERO_WIDTH}{JOINERS}{SEPARATORS}{BIDI}{_BLANK_SIGNS}{_NOTATION}{SURROGATES}"
-    "\u034f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u17b4\u17b5\u180b-\u180f"
-    "\ufe00-\ufe0f\ufeff\ufff0-\ufff8\U000110bd\U000110cd\U00013430-\U0001343f\U000e0000-\U000e0fff]"
-)
-"""Every character of the categories Cc, Cf, Cs, Zl and Zp, and those that are drawn as a blank or not at all."""
 _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\uffa0"
 _SELECTORS = "\ufe00-\ufe0f"
+_VARIATION_SELECTORS = "\U000e0100-\U000e01ef"
+_UNDRAWN = f"{_FILLERS}{_SELECTORS}\u2065\ufff0-\ufff8\U00013430-\U0001343f\U000e0000-\U000e0fff"
+"""Drawn as a blank or not at all, although their category does not say so."""
+_SHAPED = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U00013430-\U0001343f"
+"""Format characters that their script needs: signs around a number, or how two signs are put together."""
 _PICTURES = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
+_IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _JOINED_SCRIPTS = (
     "\u0590-\u061b\u061d-\u10ff\u1700-\u17b3\u17b6-\u180a\u1820-\u1cff\ua800-\uabff\ufb1d-\ufdff\ufe70-\ufefc"
     "\U00010a00-\U00011fff\U0001e800-\U0001eeff"
 )
-_UNSEEN_JOINTS = f"{JOINERS}{_FILLERS}{_SELECTORS}{_VARIATION_SELECTORS}"
+_AT_TIMES = f"[{JOINERS}{_FILLERS}{_SELECTORS}{_VARIATION_SELECTORS}{BYTE_ORDER_MARK}]"
+"""What some text needs; and where no script and no picture does, and a byte order mark but at the beginning:"""
 _OUT_OF_PLACE = "|".join(
     (
+        "(?<!^)\ufeff",
         # One may join letters of some scripts, or two pictures; a row of them can carry any text.
-        f"[{JOINERS}](?=[{_UNSEEN_JOINTS}])",
+        f"[{JOINERS}](?=[{JOINERS}{_FILLERS}{_SELECTORS}{_VARIATION_SELECTORS}])",
         f"(?<![{_JOINED_SCRIPTS}{_PICTURES}\ufe0f])[{JOINERS}]",
         f"(?<=[{_PICTURES}\ufe0f])(?:\u200c|\u200d(?![{_PICTURES}]))",
         # One may choose how the sign before it is drawn.
@@ -108,18 +73,50 @@ _OUT_OF_PLACE = "|".join(
         "\u115f(?![\u1161-\u11a7])|(?<![\u1100-\u115e])\u1160|[\u17b4\u17b5\u3164\uffa0]",
     )
 )
-"""Joiners, fillers and selectors where no script and no picture needs them."""
-_NEVER_IN_PLACE = f"{CONTROLS}{_ZERO_WIDTH}{SEPARATORS}{BIDI}{TAGS}{_NOTATION}{SURROGATES}"
-_MAY_DECEIVE = _Pattern(f"[{_NEVER_IN_PLACE}{_UNSEEN_JOINTS}\ufeff]")
-"""Found quickly, in long texts too; whether it does is then looked at."""
-_DECEIVING = _Pattern(f"[{_NEVER_IN_PLACE}]|(?<!^)\ufeff|{_OUT_OF_PLACE}")
-"""A byte order mark at the very beginning is in its place."""
-_MAY_BE_DROPPED = _Pattern(f"[{_ZERO_WIDTH}\ufeff{_UNSEEN_JOINTS}]")
-_DROPPED_FROM_WEB = _Pattern(f"[{_ZERO_WIDTH}\ufeff{_VARIATION_SELECTORS}]|{_OUT_OF_PLACE}")
-"""Nothing is lost without them."""
-_DECEIVING_ON_WEB = _Pattern(f"[{CONTROLS}{BIDI}{TAGS}]")
-_COLOURS = _Pattern(r"\x1b\[[0-9;:]*m")
-_LINE_ENDS = _Pattern("\r\n?|[\f\x85\u2028\u2029]")
+
+
+def _is_unseen(character: str) -> bool:
+    """Whether it is a control, a format character, half of a character, or the end of a line or paragraph."""
+    from unicodedata import category
+
+    return category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+@lru_cache(4096)
+def _is_hidden(character: str) -> bool:
+    """Whether it cannot be seen in a line, or is drawn as a blank and is none."""
+    is_blank = character.isspace() and character not in " \u3000"
+    return is_blank or _is_unseen(character) or _re(f"[{_UNDRAWN}]").match(character) is not None
+
+
+@lru_cache(4096)
+def _is_never_in_place(character: str) -> bool:
+    """Whether it makes a text look like another wherever it stands."""
+    if _is_unseen(character):
+        return character not in "\t\n\f\r" and not _re(f"{_AT_TIMES}|[{_SHAPED}]").match(character)
+    return _re(f"[{TAGS}\u2065]").match(character) is not None
+
+
+def _deceiving(text: str) -> set[str]:
+    """The characters of a text that make it look like another."""
+    found = set(filter(_is_never_in_place, set(text)))
+    is_out_of_place = _re(_OUT_OF_PLACE).match
+    found.update(joint[0] for joint in _re(_AT_TIMES).finditer(text) if is_out_of_place(text, joint.start()))
+    return found
+
+
+def _without_deceiving(text: str, instead: Callable[[str], str]) -> str:
+    is_out_of_place = _re(_OUT_OF_PLACE).match
+
+    def replaced(joint: re.Match[str]) -> str:
+        return instead(joint[0]) if is_out_of_place(text, joint.start()) else joint[0]
+
+    table = {ord(character): instead(character) for character in set(text) if _is_never_in_place(character)}
+    text_in_place = _re(_AT_TIMES).sub(replaced, text)
+    return text_in_place.translate(table) if table else text_in_place
+
+
+# --- characters that look like others
 
 _HOMOGLYPHS = (
     "аеорсухіјѕһԁԛԝӏкѵАВЕЅІЈКМНОРСТУХԚԜ"  # Cyrillic
@@ -136,49 +133,139 @@ _WIDE = (
 _OTHER_SCRIPTS = (
     f"\u0400-\u052f\u1c80-\u1c8f\u0531-\u0587\u13a0-\u13ff\uab70-\uabbf\ua4d0-\ua4f7\u2c80-\u2cee{_HOMOGLYPHS}{_WIDE}"
 )
-_MIXED = _Pattern(f"[A-Za-z][{_OTHER_SCRIPTS}]|[{_OTHER_SCRIPTS}][A-Za-z]")
-_FOREIGN = _Pattern(f"[{_OTHER_SCRIPTS}]")
-_IN_DISGUISE = _Pattern(f"[{_HOMOGLYPHS}{_WIDE}]{{2,}}")
-_WORD = _Pattern(r"[^\W\d_]+")
-_SIGNS = _Pattern(
+_MIXED = f"[A-Za-z][{_OTHER_SCRIPTS}]|[{_OTHER_SCRIPTS}][A-Za-z]"
+_FOREIGN = f"[{_OTHER_SCRIPTS}]"
+_IN_DISGUISE = f"[{_HOMOGLYPHS}{_WIDE}]{{2,}}"
+_WORD = r"[^\W\d_]+"
+_SIGNS = (
     "[\uff01-\uff20\uff3b-\uff40\uff5b-\uff5e\ufe50-\ufe6b\u2215\u2044\u29f8\u2216\u29f5\u037e\ua789\u2236\u2010-\u2012\u2212"
     "\u2223\u01c0\u01c3\u2024\u2025\ua4f8-\ua4fd\u2217\u204e\u223c]"
     # A dash of prose where an option begins, and two letters drawn as one.
     "|(?<!\\S)[\u2013-\u2015\u2043]+(?=[A-Za-z])|(?<=[A-Za-z])[\ufb00-\ufb06]|[\ufb00-\ufb06](?=[A-Za-z])"
 )
 """Signs that look like one that means something to a shell or in a path."""
-_SIGNS_BUT_COUNTS = _Pattern(rf"\+\d+ \u2212\d+|{_SIGNS.source}")
+_SIGNS_BUT_COUNTS = rf"(?P<count>\+\d+ \u2212\d+)|{_SIGNS}"
 """The same, and lines added and removed as Crow itself counts them, which are left as they are."""
-_MARKS = _Pattern(
+_MARKS = (
     "[\u0305\u0332\u0333-\u0338\u20d2\u20d3\u20d8-\u20da\u20dd-\u20e2\u20e4-\u20e6\u20ea\u20eb]"
     "|(?<=[\\x20-\\x40\\x5b-\\x60\\x7b-\\x7e])[\u0300-\u036f]|(?<=[\u0300-\u036f]{2})[\u0300-\u036f]"
 )
-"""What applies_to a letter through or encloses it, stands on no letter, or on two others: no script is written so."""
-_EITHER_I = "[i\u0131]"
+"""What strikes a letter through or encloses it, stands on no letter, or on two others: no script is written so."""
 _WITH_I = (
     "git id ip pip find kill killall pkill vi vim which mkdir rmdir unlink diff dig tail file zip unzip gzip gunzip "
     "nice time timeout install uninstall origin main build publish commit wipefs script"
 )
-_DOTLESS = _Pattern(rf"(?<![^\W_])(?=[a-z]*\u0131)(?:{'|'.join(_WITH_I.split()).replace('i', _EITHER_I)})(?![^\W_])")
+_EITHER_I = "|".join(_WITH_I.split()).replace("i", "[i\u0131]")
+_DOTLESS = rf"(?<![^\W_])(?=[a-z]*\u0131)(?:{_EITHER_I})(?![^\W_])"
 """The dotless letter of Turkish in words that are commands, and not Turkish."""
-_WRITTEN_WIDE = _Pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WRITTEN_WIDE = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+
+
+def _homoglyph(match: re.Match[str]) -> str:
+    if match.groupdict().get("count"):
+        return match[0]
+    return "".join(f"⟨{character} U+{ord(character):04X}⟩" for character in match[0])
+
+
+def _homoglyphs_named(text: str, *, strict: bool = False) -> str:
+    """`strict`: also where the text is in a language that is written with wide letters and signs."""
+    if text.isascii():
+        return text
+    text = _re(_MARKS).sub(lambda mark: _name(mark[0]), text)
+    text = _re(_DOTLESS).sub(lambda word: word[0].replace("\u0131", "⟨\u0131 U+0131⟩"), text)
+    if not strict and _re(_WRITTEN_WIDE).search(text):
+        return _mixed_named(text)
+    text = _re(_SIGNS if strict else _SIGNS_BUT_COUNTS).sub(_homoglyph, text)
+    if not _re(_FOREIGN).search(text):
+        return text
+    foreign = [word for word in _re(_WORD).findall(text) if _re(_FOREIGN).search(word)]
+    # Where whole words are of another script, that is the language; alone, a word in disguise is no word.
+    is_language = any(not _re(_MIXED).search(word) and not _re(_IN_DISGUISE).fullmatch(word) for word in foreign)
+    return _mixed_named(text, disguised=not is_language)
+
+
+def _mixed_named(text: str, *, disguised: bool = False) -> str:
+    """`disguised`: words that only look Latin, too."""
+
+    def named(word: re.Match[str]) -> str:
+        suspicious = _re(_MIXED).search(word[0]) or (disguised and _re(_IN_DISGUISE).fullmatch(word[0]))
+        return _re(_FOREIGN).sub(_homoglyph, word[0]) if suspicious else word[0]
+
+    if text.isascii() or not (disguised or _re(_MIXED).search(text)):
+        return text
+    return _re(_WORD).sub(named, text)
+
+
+# --- the visible form
 
 _MANY_BLANKS = 32
 _MANY_BLANKS_IN_TEXT = 60
 """In prose and files, where tables are aligned with blanks."""
-_GAP = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS},}}")
-_GAP_IN_TEXT = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
-_DEEP = _Pattern(rf"(?m)^[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
-_EMPTY_LINES = _Pattern(r"\n(?:[ \t\u3000]*(?:[\\#:;][ \t]*)?\r?\n){5,}")
+_GAP = rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS},}}"
+_GAP_IN_TEXT = rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)"
+_DEEP = rf"(?m)^[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)"
+_EMPTY_LINES = r"\n(?:[ \t\u3000]*(?:[\\#:;][ \t]*)?\r?\n){5,}"
 """Also those on which a shell finds nothing to do: a backslash that joins them, a mark of a comment."""
-_NAMES = {"\n": "⏎", "\t": " "}
-_PLAIN_ENOUGH = " " * _MANY_BLANKS
-_UNSEEN = "characters that cannot be seen or that change the order of what is seen"
-HIDES_SOMETHING = f"Careful: the new text holds {_UNSEEN}."
-"""Said beside a server's diff or text that is shown as it is, if `hidden_in` it."""
 
 
-# --- the visible form
+def _is_plain(text: str) -> bool:
+    """Whether nothing can hide in a text, as in nearly all of them: then nothing has to be searched."""
+    return text.isascii() and text.isprintable() and " " * _MANY_BLANKS not in text
+
+
+def _name(character: str) -> str:
+    return {"\n": "⏎", "\t": " "}.get(character) or f"⟨U+{ord(character):04X}⟩"
+
+
+def _hidden_named(text: str, but: str = "") -> str:
+    hidden = {ord(character): _name(character) for character in set(text) - set(but) if _is_hidden(character)}
+    return text.translate(hidden) if hidden else text
+
+
+def _shortened(text: str, gap: str, lines: str) -> str:
+    """Runs of blanks and of empty lines by their number, so that what follows them stays in sight."""
+
+    def counted(run: re.Match[str]) -> str:
+        return f"⟨{len(run[0])} blanks⟩"
+
+    text = _re(_EMPTY_LINES).sub(lambda run: lines.format(f"⟨{run[0].count(chr(10)) - 1} empty lines⟩"), text)
+    return _re(_DEEP).sub(counted, _re(gap).sub(counted, text))
+
+
+def one_line(text: str, longest: int = 300) -> str:
+    """A title, a path, a command: on one line, everything in it to be seen, cut if need be."""
+    if _is_plain(text):
+        return text if len(text) <= longest else text[:longest] + "…"
+    beginning = text[: 8 * longest + 1]  # what is pushed out of sight is brought back in
+    shown = _hidden_named(_shortened(_homoglyphs_named(beginning), _GAP, "⏎{}⏎"))
+    is_whole = len(text) <= longest or (len(shown) <= longest and len(beginning) == len(text))
+    return shown if is_whole else shown[:longest] + "…"
+
+
+def every_line(text: str) -> str:
+    """A command or a file of any number of lines, everything in it to be seen."""
+    named = _shortened(_homoglyphs_named(text, strict=True), _GAP, "\n{}\n")
+    return _hidden_named(named.replace("\t", "    "), but="\n")
+
+
+def prose(text: str) -> str:
+    """Markdown that a person approves, such as a plan: joiners stay, line ends too; what would hide is shown."""
+    named = _shortened(_mixed_named(text), _GAP_IN_TEXT, "\n\n{}\n\n")
+    return _inert(made_visible(named))
+
+
+def made_visible(text: str) -> str:
+    """Prose for the model, with its line ends, in which only what cannot be seen is changed."""
+    return _without_deceiving(text, _name)
+
+
+def sanitised(text: str) -> str:
+    """Text from the web as a reader sees it: nothing in it hides, turns the writing round or drives a terminal."""
+    text = _re("\r\n?|[\f\x85\u2028\u2029]").sub("\n", _re(r"\x1b\[[0-9;:]*m").sub("", text))
+    is_named = _re(f"[{CONTROLS}{BIDI}{TAGS}]")  # of the others nothing is lost
+    return _without_deceiving(
+        text.lstrip(BYTE_ORDER_MARK), lambda character: _name(character) if is_named.match(character) else ""
+    )
 
 
 def join_surrogates(text: str) -> str:
@@ -191,34 +278,119 @@ def replace_lone_surrogates(json: bytes) -> bytes:
 
     Only those escapes are touched, so that everything else stays as it was written.
     """
-    return _escaped_halves().sub(_without_half, json)
-
-
-@cache
-def _escaped_halves() -> re.Pattern[bytes]:
-    return re.compile(
+    escaped_halves = re.compile(
         rb"(?<!\\)((?:\\\\)*)\\"  # an escape, and not the text of one
         rb"(?:(?P<whole>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u[dD][89a-fA-F][0-9a-fA-F]{2})"
     )
-
-
-def _without_half(escape: re.Match[bytes]) -> bytes:
-    return escape[0] if escape["whole"] else escape[1] + rb"\ufffd"
-
-
-def one_line(text: str, longest: int = 300) -> str:
-    """A title, a path, a command: on one line, everything in it to be seen, cut if need be."""
-    if _is_plain(text):
-        return text if len(text) <= longest else text[:longest] + "…"
-    beginning = text[: 8 * longest + 1]  # what is pushed out of sight is brought back in
-    shown = _HIDDEN.sub(_name, _shortened(_homoglyphs_named(beginning), _GAP, "⏎{}⏎"))
-    is_whole = len(text) <= longest or (len(shown) <= longest and len(beginning) == len(text))
-    return shown if is_whole else shown[:longest] + "…"
+    return escaped_halves.sub(lambda escape: escape[0] if escape["whole"] else escape[1] + rb"\ufffd", json)
 
 
 def capitalised(text: str) -> str:
     """As a sentence begins."""
     return f"{text[:1].upper()}{text[1:]}"
+
+
+# --- warnings
+
+_UNSEEN = "invisible characters"
+HIDES_SOMETHING = f"Careful: the new text contains {_UNSEEN}."
+"""Said beside a server's diff or text that is shown as it is, if `hidden_in` it."""
+_SEEN_IN_ASCII = bytes((*b"\t\n\f\r", *range(0x20, 0x7F)))
+_MOST_NAMED = 5
+
+
+def is_plainly_seen(text: str) -> bool:
+    """Whether each character of one line can be seen."""
+    return not any(map(_is_hidden, set(text)))
+
+
+def can_be_seen(text: str) -> bool:
+    """Whether there is anything in a text but blanks, line ends and what is drawn as a blank or not at all."""
+    return any(not character.isspace() and not _is_hidden(character) for character in text)
+
+
+def hidden_in(text: str) -> bool:
+    """Whether a text that is shown as it is, such as a diff, holds what could make it look like another.
+
+    Controls but line ends, tabs and form feeds; what has no width; tags; what turns the direction of writing; joiners,
+    fillers and selectors where nothing needs them.
+    """
+    if text.isascii():  # many times faster than an expression, in a text of a megabyte
+        return bool(text.encode().translate(None, _SEEN_IN_ASCII))
+    return bool(_deceiving(text))
+
+
+def hidden_characters(text: str) -> list[str]:
+    """The characters of a server's or a project's words that cannot be seen."""
+    return sorted(_deceiving(text), key=text.index)
+
+
+def warning(*texts: str) -> str:
+    """A sentence for the person about what hides in texts that they are to approve; empty if nothing does."""
+    found: dict[str, None] = {}
+    for text in texts:
+        if _is_plain(text):
+            continue
+        if hidden_in(text) or any(map(_looks_blank, set(text))):
+            found[_UNSEEN] = None
+        if _re(_GAP).search(text.rstrip()) or _re(_DEEP).search(text):
+            found["a long run of blanks"] = None
+        if _re(_EMPTY_LINES).search(text):
+            found["many empty lines"] = None
+        if _homoglyphs_named(text) != text:
+            found["look-alike letters or signs"] = None
+    return f"Careful: contains {_and(list(found))}." if found else ""
+
+
+def _looks_blank(character: str) -> bool:
+    """Whether it is a joiner, or is drawn as a blank and is none."""
+    return character in f"{JOINERS}\u115f\u1160\u2800\u3164\uffa0" or (
+        character.isspace() and character not in " \t\n\f\r\u3000"
+    )
+
+
+def warning_about_prose(text: str) -> str:
+    """The same for Markdown that `prose` has made visible, where a language of its own is no disguise."""
+    return warning(text) if prose(text) != text else ""
+
+
+def warning_about_change(text: str) -> str:
+    """The same for the new text of a diff, which is shown as it is."""
+    blanks = text.replace("\t", " ").replace("\u3000", " ")
+    has_gap = " " * _MANY_BLANKS_IN_TEXT in blanks and _re(_GAP_IN_TEXT).search(text)
+    found = [
+        _UNSEEN if hidden_in(text) else "",
+        "code far to the right, behind a long run of blanks" if has_gap else "",
+        "letters of another script inside words" if not text.isascii() and _re(_MIXED).search(text) else "",
+    ]
+    found = list(filter(None, found))
+    return f"Careful: the new text contains {_and(found)}." if found else ""
+
+
+def remark_on(characters: list[str]) -> str:
+    """A sentence for the person; empty if there are none."""
+    if not characters:
+        return ""
+    names = ", ".join(f"U+{ord(character):04X}" for character in characters[:_MOST_NAMED])
+    more = ", …" if len(characters) > _MOST_NAMED else ""
+    return f"It used {_UNSEEN} ({names}{more}), which are now shown like {one_line(characters[0])}."
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+# --- Markdown: what it would swallow, and text that stays text in it
+
+_FENCE = r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})"
+_SWALLOWED = r"\](?=[(\[])|<(?=[A-Za-z/!?])"
+_CODE_OR_SWALLOWED = rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED}"
+_CODE_TITLE = r"(`+)(?!`)( ?)(.+?)\2(?<!`)\1(?!`)"
+_DELIMITERS = r"\*+|_+|~+"
+_MARKUP = (
+    r"`|\\[!-/:-@\[-`{-~]|&(?:#|[A-Za-z])[0-9A-Za-z]*;"  # code, escapes and entities
+    r"|^\s*(?:#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$)|(?:[-*_]\s*){3,}$)"  # what makes a block
+)
 
 
 def title_line(text: str, longest: int = 300) -> str:
@@ -232,95 +404,41 @@ def call_title(text: str, longest: int = 300) -> str:
     return code(shown, longest + 1) if _is_markup(shown) else _inert(shown)
 
 
-def every_line(text: str) -> str:
-    """A command or a file of any number of lines, everything in it to be seen."""
-    named = _shortened(_homoglyphs_named(text, strict=True), _GAP, "\n{}\n")
-    return "\n".join(_HIDDEN.sub(_name, line.replace("\t", "    ")) for line in named.split("\n"))
-
-
-def prose(text: str) -> str:
-    """Markdown that a person approves, such as a plan: joiners stay, line ends too; what would hide is shown."""
-    named = _shortened(_mixed_named(text), _GAP_IN_TEXT, "\n\n{}\n\n")
-    return _inert(made_visible(named))
-
-
-def sanitised(text: str) -> str:
-    """Text from the web as a reader sees it: nothing in it hides, turns the writing round or drives a terminal."""
-    lines = _LINE_ENDS.sub("\n", _COLOURS.sub("", text))
-    text = _MAY_BE_DROPPED.sub(lambda found: "" if _DROPPED_FROM_WEB.match(lines, found.start()) else found[0], lines)
-    return text.translate(_names_on_web()) if _DECEIVING_ON_WEB.search(text) else text
-
-
-@cache
-def _names_on_web() -> dict[int, str]:
-    """A table, since a page can be made of nothing but controls."""
-    numbers = (*range(0x100), *range(0x2000, 0x2100), *range(0xE0000, 0xE0100))
-    return {number: f"⟨U+{number:04X}⟩" for number in numbers if _DECEIVING_ON_WEB.match(chr(number))}
-
-
-def _name(match: re.Match[str]) -> str:
-    character = match[0]
-    return _NAMES.get(character) or f"⟨U+{ord(character):04X}⟩"
-
-
-def _shortened(text: str, gap: _Pattern, lines: str) -> str:
-    """Runs of blanks and of empty lines by their number, so that what follows them stays in sight."""
-    text = _EMPTY_LINES.sub(lambda run: lines.format(f"⟨{run[0].count(chr(10)) - 1} empty lines⟩"), text)
-    return _DEEP.sub(_counted, gap.sub(_counted, text))
-
-
-def _counted(run: re.Match[str]) -> str:
-    return f"⟨{len(run[0])} blanks⟩"
-
-
 def _inert(text: str) -> str:
     """Markdown in which no comment, tag or address is hidden: a blank makes them text. Code is left as it is."""
-    if _SWALLOWED.search(text) is None:
+
+    def with_blank(found: re.Match[str]) -> str:
+        return found[0] if found["code"] else f"{found[0]} "
+
+    if _re(_SWALLOWED).search(text) is None:
         return text
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
-        mark = found[1] if (found := _FENCE.match(line)) else ""
+        mark = found[1] if (found := _re(_FENCE).match(line)) else ""
         if fence:
             fence = "" if mark.startswith(fence) and line.strip() == mark else fence
         elif mark:
             fence = mark
-        lines.append(line if fence or mark else _CODE_OR_SWALLOWED.sub(_with_blank, line))
+        lines.append(line if fence or mark else _re(_CODE_OR_SWALLOWED).sub(with_blank, line))
     return "\n".join(lines)
-
-
-def _with_blank(found: re.Match[str]) -> str:
-    return found[0] if found["code"] else f"{found[0]} "
-
-
-_FENCE = _Pattern(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
-_SWALLOWED = _Pattern(r"\](?=[(\[])|<(?=[A-Za-z/!?])")
-_CODE_OR_SWALLOWED = _Pattern(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.source}")
-
-
-_CODE_TITLE = _Pattern(r"(`+)(?!`)( ?)(.+?)\2(?<!`)\1(?!`)")
-_DELIMITERS = _Pattern(r"\*+|_+|~+")
-_MARKUP = _Pattern(
-    r"`|\\[!-/:-@\[-`{-~]|&(?:#|[A-Za-z])[0-9A-Za-z]*;"  # code, escapes and entities
-    r"|^\s*(?:#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$)|(?:[-*_]\s*){3,}$)"  # what makes a block
-)
 
 
 def plain_title(title: str) -> str:
     """A title that may be such code, for where it is no Markdown."""
-    found = _CODE_TITLE.match(title)
+    found = _re(_CODE_TITLE).match(title)
     return found[3] + title[found.end() :] if found and _is_markup(found[3]) else title
 
 
 def _is_markup(line: str) -> bool:
     """Whether Markdown would swallow characters of a line, apart from links and tags."""
-    return _MARKUP.search(line) is not None or _has_emphasis(line)
+    return _re(_MARKUP).search(line) is not None or _has_emphasis(line)
 
 
 def _has_emphasis(line: str) -> bool:
     """Whether a run of `*`, `_` or `~` has another that closes it, as CommonMark pairs them."""
     open_runs: dict[str, list[tuple[int, bool]]] = {}
-    for run in _DELIMITERS.finditer(line):
+    for run in _re(_DELIMITERS).finditer(line):
         sign, length = run[0][0], len(run[0])
         before, after = line[run.start() - 1 : run.start()] or " ", line[run.end() : run.end() + 1] or " "
         opens = not after.isspace() and (after.isalnum() or not before.isalnum())
@@ -338,155 +456,6 @@ def _has_emphasis(line: str) -> bool:
 
 def _is_pair(length: int, both: bool, other: int, other_both: bool) -> bool:
     return not (both or other_both) or (length + other) % 3 != 0 or (length % 3 == 0 and other % 3 == 0)
-
-
-# --- what looks like something else
-
-
-def _sign_named(match: re.Match[str]) -> str:
-    return match[0] if match[0].startswith("+") else _homoglyph(match)
-
-
-def _homoglyphs_named(text: str, *, strict: bool = False) -> str:
-    """`strict`: also where the text is in a language that is written with wide letters and signs."""
-    if text.isascii():
-        return text
-    text = _MARKS.sub(_name, text)
-    text = _DOTLESS.sub(lambda word: word[0].replace("\u0131", "⟨\u0131 U+0131⟩"), text)
-    if not strict and _WRITTEN_WIDE.search(text):
-        return _mixed_named(text)
-    text = _SIGNS.sub(_homoglyph, text) if strict else _SIGNS_BUT_COUNTS.sub(_sign_named, text)
-    if _FOREIGN.search(text) is None:
-        return text
-    # Where whole words are of another script, that is the language; alone, a word in disguise is no word.
-    is_language = any(not _IN_DISGUISE.fullmatch(word) for word in _foreign_words(text))
-
-    def named(word: re.Match[str]) -> str:
-        suspicious = _MIXED.search(word[0]) or (_IN_DISGUISE.fullmatch(word[0]) and not is_language)
-        return _FOREIGN.sub(_homoglyph, word[0]) if suspicious else word[0]
-
-    return _WORD.sub(named, text)
-
-
-def _foreign_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if _FOREIGN.search(word) and not _MIXED.search(word)]
-
-
-def _mixed_named(text: str) -> str:
-    if text.isascii() or _MIXED.search(text) is None:
-        return text
-    return _WORD.sub(lambda word: _FOREIGN.sub(_homoglyph, word[0]) if _MIXED.search(word[0]) else word[0], text)
-
-
-def _homoglyph(match: re.Match[str]) -> str:
-    return "".join(f"⟨{character} U+{ord(character):04X}⟩" for character in match[0])
-
-
-# --- saying so
-
-
-def is_plainly_seen(text: str) -> bool:
-    """Whether each character of one line can be seen."""
-    return _HIDDEN.search(text) is None
-
-
-def can_be_seen(text: str) -> bool:
-    """Whether there is anything in a text but blanks, line ends and what is drawn as a blank or not at all."""
-    return any(not _HIDDEN.match(character) for character in text if not character.isspace())
-
-
-def _deceiving(text: str) -> Iterator[str]:
-    return (found[0] for found in _MAY_DECEIVE.finditer(text) if _DECEIVING.match(text, found.start()))
-
-
-def hidden_in(text: str) -> bool:
-    """Whether a text that is shown as it is, such as a diff, holds what could make it look like another.
-
-    Controls but line ends, tabs and form feeds; what has no width; tags; what turns the direction of writing; joiners,
-    fillers and selectors where nothing needs them.
-    """
-    if text.isascii():  # many times faster than an expression, in a text of a megabyte
-        return bool(text.encode().translate(None, _seen_in_ascii()))
-    return next(_deceiving(text), None) is not None
-
-
-@cache
-def _seen_in_ascii() -> bytes:
-    return bytes(number for number in range(128) if _MAY_DECEIVE.match(chr(number)) is None)
-
-
-def warning(*texts: str) -> str:
-    """A sentence for the person about what hides in texts that they are to approve; empty if nothing does."""
-    found = dict.fromkeys(kind for text in texts if not _is_plain(text) for kind in _kinds(text))
-    return f"Careful: it holds {_and(list(found))}." if found else ""
-
-
-def warning_about_prose(text: str) -> str:
-    """The same for Markdown that `prose` has made visible, where a language of its own is no disguise."""
-    return warning(text) if prose(text) != text else ""
-
-
-def warning_about_change(text: str) -> str:
-    """The same for the new text of a diff, which is shown as it is."""
-    found = [
-        _UNSEEN if hidden_in(text) else "",
-        "code far to the right, behind a long run of blanks" if _has_gap(text) else "",
-        "letters of another script inside words" if not text.isascii() and _MIXED.search(text) else "",
-    ]
-    found = [kind for kind in found if kind]
-    return f"Careful: the new text holds {_and(found)}." if found else ""
-
-
-def _has_gap(text: str) -> bool:
-    blanks = text.replace("\t", " ").replace("\u3000", " ")
-    return " " * _MANY_BLANKS_IN_TEXT in blanks and _GAP_IN_TEXT.search(text) is not None
-
-
-def _is_plain(text: str) -> bool:
-    """Whether nothing can hide in a text, as in nearly all of them: then nothing has to be searched."""
-    return text.isascii() and text.isprintable() and _PLAIN_ENOUGH not in text
-
-
-def _kinds(text: str) -> list[str]:
-    kinds: list[str] = []
-    if hidden_in(text) or re.search(f"[{_BLANK_SIGNS}{JOINERS}]", text):
-        kinds.append("characters that cannot be seen")
-    if _GAP.search(text.rstrip()) or _DEEP.search(text):
-        kinds.append("a long run of blanks")
-    if _EMPTY_LINES.search(text):
-        kinds.append("many empty lines")
-    if _homoglyphs_named(text) != text:
-        kinds.append("letters or signs that look like others")
-    return kinds
-
-
-def _and(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-# --- what others say of themselves
-
-_MOST_NAMED = 5
-
-
-def hidden_characters(text: str) -> list[str]:
-    """The characters of a server's or a project's words that cannot be seen."""
-    return list(dict.fromkeys(_deceiving(text)))
-
-
-def made_visible(text: str) -> str:
-    """Prose for the model, with its line ends, in which only what cannot be seen is changed."""
-    return _MAY_DECEIVE.sub(lambda found: _name(found) if _DECEIVING.match(text, found.start()) else found[0], text)
-
-
-def remark_on(characters: list[str]) -> str:
-    """A sentence for the person; empty if there are none."""
-    if not characters:
-        return ""
-    names = ", ".join(f"U+{ord(character):04X}" for character in characters[:_MOST_NAMED])
-    more = ", …" if len(characters) > _MOST_NAMED else ""
-    example = one_line(characters[0])
-    return f"It used characters that cannot be seen ({names}{more}); they were made visible, like {example}."
 
 
 _SUFFIX = re.compile(r"\.([A-Za-z0-9_+-]{1,12})$")

@@ -29,8 +29,8 @@ def test_commands_and_their_folders(open_editor):
     assert f"in src⟨U+202E⟩⟨{TE} U+0442⟩x" in shown
     assert "⟨400 blanks⟩; rm x" in request["toolCall"]["title"]
     assert (
-        "Careful: it holds a long run of blanks, many empty lines, letters or signs that look like others and "
-        "characters that cannot be seen." in shown
+        "Careful: contains a long run of blanks, many empty lines, look-alike letters or signs and "
+        "invisible characters." in shown
     )
 
 
@@ -40,7 +40,7 @@ def test_a_warning_stands_alone_where_nothing_else_is_to_be_said(open_editor):
     crow.prompt("go")
     [request] = crow.permissions
     said = [block["content"]["text"] for block in request["toolCall"]["content"]]
-    assert said == ["```bash\necho a⟨400 blanks⟩; rm x\n```", "Careful: it holds a long run of blanks."]
+    assert said == ["```bash\necho a⟨400 blanks⟩; rm x\n```", "Careful: contains a long run of blanks."]
 
 
 def test_paths_hosts_and_names_of_tools(open_editor):
@@ -54,7 +54,7 @@ def test_paths_hosts_and_names_of_tools(open_editor):
     crow.prompt("go")
     first, second = crow.permissions
     assert f"read⟨{TE} U+0442⟩me.txt" in first["toolCall"]["title"]
-    assert "letters or signs that look like others" in everything(first)
+    assert "look-alike letters or signs" in everything(first)
     assert "far to the right" in everything(second)
     opened = [update for update in crow.updates if update["sessionUpdate"] == "tool_call"]
     assert "\u202e" not in everything([{**update, "rawInput": None} for update in opened])
@@ -75,7 +75,7 @@ def test_questions_options_and_plans(open_editor):
     asked = next(e.message["params"] for e in crow.conversation if e.message.get("method") == "elicitation/create")
     assert "⟨400 blanks⟩" in asked["message"]
     assert "< !-- yes" in asked["message"]
-    assert "Careful: it holds" in asked["message"]
+    assert "Careful: contains" in asked["message"]
     assert asked["requestedSchema"]["properties"]["answer"]["enum"] == ["k⟨\u0435 U+0435⟩ep", "remove⟨U+200B⟩"]
     plan = next(update for update in crow.updates if update["sessionUpdate"] == "plan")
     assert plan["entries"][0]["content"] == f"s⟨{TE} U+0442⟩ep ⟨U+202E⟩one [x] (http://evil)"
@@ -91,7 +91,7 @@ def test_a_plan_to_agree_to(open_editor):
     assert "< !-- then rm" in shown
     assert "⟨7 empty lines⟩" in shown
     assert "p⟨\u0430 U+0430⟩y" in shown
-    assert "Careful: it holds" in shown
+    assert "Careful: contains" in shown
 
 
 def test_a_plan_hides_nothing_while_it_arrives(open_editor):

@@ -7,6 +7,7 @@ that goes back over what it has read takes four times as long for each doubling 
 
 import ast
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -314,12 +315,8 @@ def of_tables() -> Iterator[Expression]:
     for entry in option_table().values():
         yield one(f"wildcard:{entry.program}:shapes", entry.shapes, "fullmatch")
         yield one(f"wildcard:{entry.program}:refused", entry.refused, "fullmatch", re.DOTALL)
-    for module in [module for name, module in sys.modules.items() if name.startswith("crow.")]:
-        for name, value in vars(module).items():
-            if isinstance(value, visible._Pattern):
-                file = f"{module.__name__.removeprefix('crow.').replace('.', '/')}.py"
-                for way in uses()[2].get(f"{file}:{name}") or {"search"}:
-                    yield one(f"{file}:{name}", value.source, way if way in ("match", "fullmatch") else "search")
+    for name, way in sorted(set(re.findall(r"\b_re\((_[A-Z_]+)\)\.(\w+)", inspect.getsource(visible)))):
+        yield one(f"visible.py:{name}", getattr(visible, name), way if way in ("match", "fullmatch") else "search")
 
 
 PLANTED = {

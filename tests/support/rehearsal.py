@@ -7,8 +7,10 @@ costs. Nothing else of the rehearsal may stay: no thread, no descriptor, no file
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -62,9 +64,8 @@ def _find_out() -> None:
             elif isinstance(value, type) and issubclass(value, msgspec.Struct) and value is not msgspec.Struct:
                 with contextlib.suppress(TypeError):  # not meant to be read
                     msgspec.json.Decoder(value)
-    for pattern in vars(visible).values():
-        if isinstance(pattern, visible._Pattern):
-            pattern._compiled  # noqa: B018
+    for name in re.findall(r"\b_re\((_[A-Z_]+)\)", inspect.getsource(visible)):
+        visible._re(getattr(visible, name))
 
 
 def _converse(home: Path, workspace: Path) -> None:

@@ -42,7 +42,8 @@ _HEARD_AT_TIMES = (
 _KINDS = ("text", "image", "audio", "resource_link", "resource")
 _USED = {"name": str, "title": str, "description": str, "inputSchema": object, "annotations": dict}
 """The fields of a tool that are of use, and their types."""
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""A text, or the beginning of one that never ends: without that, each quote would look for an end of its own."""
 
 Fields = dict[str, Any]
 
