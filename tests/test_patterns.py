@@ -25,7 +25,6 @@ NOT_LINEAR = {
     "search/globs.py:_SET": "reads names of at most 512 characters",
     "cli/setup.py:_COMMENT": "reads the settings of the person's own editor",
     "cli/setup.py:_LAST_COMMA": "the same",
-    "tools/editing/omissions.py:_ENCLOSED": "reads lines of at most 300 characters",
     "omissions:_phrases": "the same",
     "model/text_call_readers.py:_GEMMA_KEY": "matches at one place, whoever calls ends if it does not",
     "policy/plain_lines.py:_DOUBLE": "the same",
