@@ -140,7 +140,13 @@ def test_the_wheel_has_both_commands_and_its_types(tmp_path: Path) -> None:
         metadata = next(name for name in names if name.endswith("/METADATA"))
         about = wheel.read(metadata).decode()
         commands = wheel.read(metadata.replace("METADATA", "entry_points.txt")).decode()
-    assert {"crow/py.typed", "crow/__main__.py", "crow/cli/demo.toml", "crow/model/demo.toml"} <= set(names)
+    assert {
+        "crow/py.typed",
+        "crow/__main__.py",
+        "crow/cli/demo.toml",
+        "crow/cli/editors.toml",
+        "crow/model/demo.toml",
+    } <= set(names)
     assert {"crow/policy/risky_names.toml", "crow/policy/option_table.toml"} <= set(names)
     assert {"crow/config/vendors.json", "crow/model/facts.json", "crow/project/program_names.toml"} <= set(names)
     assert "crow/tools/lenient/other_agents.toml" in names

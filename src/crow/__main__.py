@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from crow.cli.parsing import Parser
 
 COMMANDS = {
-    "acp": "be the agent, on standard input and output (editors start this)",
-    "chat": "have a conversation in this terminal",
-    "run": "answer one prompt here, without an editor",
-    "web": "serve the page for your browser, and print a link to it",
-    "demo": "play a scripted conversation; needs no key and no network",
-    "setup": "print or write the configuration that connects an editor",
+    "acp": "run the agent on standard input and output (editors start this)",
+    "chat": "chat in this terminal",
+    "run": "answer one prompt, without an editor",
+    "web": "serve the page for your browser and print a link to it",
+    "demo": "play a scripted session; needs no key and no network",
+    "setup": "connect an editor: print or write its configuration",
     "login": "choose a provider and a model, and store the key",
     "logout": "delete a stored key",
-    "models": "list the models that your providers have",
+    "models": "list your providers' models",
     "config": "show, edit or check your configuration",
-    "sessions": "list, show, export, delete or stop conversations",
-    "mcp": "be an MCP server with the file and web tools; or test those in use",
-    "doctor": "check everything and say how to mend it",
-    "status": "say what is set up, and what to do next",
-    "completion": "print a script that completes commands in your shell",
+    "sessions": "list, show, export, delete or stop sessions",
+    "mcp": "run an MCP server with the file and web tools, or test yours",
+    "doctor": "check everything and say how to fix it",
+    "status": "show what is set up and what to do next",
+    "completion": "print a completion script for your shell",
 }
 """Name and help of each; the module of the same name has `add_arguments(parser)` and `main(arguments) -> int`."""
 
 EXAMPLES = """\
 examples:
-  crow                      a conversation here; before a model is set up: what to do next
+  crow                      chat here; before a model is set up: what to do next
   crow login                choose a model
   crow setup zed --write    connect Zed
   crow run "explain this repository"
@@ -119,7 +119,7 @@ def _dispatch(arguments: list[str]) -> int:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] -- so it is when it was closed at the start
         from crow.errors import CrowError
 
-        raise CrowError("Standard output is closed: there is nowhere to print to.")
+        raise CrowError("Standard output is closed.")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path may hold what the terminal's encoding lacks
             stream.reconfigure(errors="backslashreplace")
@@ -141,7 +141,7 @@ def _parse_and_run(arguments: list[str]) -> int:
     parser = build_parser([called])
     parsed = parser.parse_args(arguments)
     if not called:
-        parser.error("which command?")
+        parser.error("no command given")
     return parsed.run(parsed)
 
 
@@ -155,8 +155,8 @@ def build_parser(with_arguments_of: Sequence[str]) -> "Parser":
 
     parser = Parser(
         prog="crow",
-        description="A coding agent for every editor. Without arguments: a conversation in this terminal, once a model "
-        "is set up; until then, what to do next.",
+        description="A coding agent for every editor. Without arguments: chat in this terminal, or, before a model "
+        "is set up, what to do next.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -177,7 +177,7 @@ def _unknown_command(called: str, arguments: list[str]) -> int:
     from crow.visible import one_line
 
     hint = did_you_mean(called, COMMANDS)
-    print(f'crow: there is no command "{one_line(called)}"{hint}; crow --help lists them.', file=sys.stderr)  # noqa: T201
+    print(f'crow: unknown command "{one_line(called)}"{hint}. For a list: crow --help', file=sys.stderr)  # noqa: T201
     if not hint:
         print(f'To ask the model: crow run "{one_line(" ".join(arguments))}"', file=sys.stderr)  # noqa: T201
     return 2

@@ -247,7 +247,7 @@ def test_crow_run_has_the_same_list(tmp_path: Path) -> None:
         window.wait_until("search:")
         window.press("escape")
         assert window.ended() == 1
-    assert "No conversation was chosen." in window.text
+    assert "No session was picked." in window.text
 
 
 def test_only_the_last_prompts_of_a_long_conversation_are_drawn(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ COMMANDS = [
     {"name": "context", "description": "How full"},
     {"name": "mcp:nest:weave", "description": "A prompt"},
 ]
-PLACE = "To send it to the model, put a space before it."
+PLACE = "To send it as a message, put a space before it."
 
 
 def marked_rows(window: Window) -> list[str]:
@@ -74,11 +74,11 @@ def test_a_name_that_is_typed_to_its_end_is_that_command(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("typed", "refusal"),
     [
-        ("/contxt", "There is no command /contxt. Did you mean /context?"),
-        ("/contxt of this", "There is no command /contxt. Did you mean /context?"),
-        ("/Help", "There is no command /Help. Did you mean /help?"),
-        ("/exi", "There is no command /exi. Did you mean /exit?"),
-        ("/zzz", "There is no command /zzz. /help lists the commands."),
+        ("/contxt", 'Unknown command "/contxt". Did you mean /context?'),
+        ("/contxt of this", 'Unknown command "/contxt". Did you mean /context?'),
+        ("/Help", 'Unknown command "/Help". Did you mean /help?'),
+        ("/exi", 'Unknown command "/exi". Did you mean /exit?'),
+        ("/zzz", 'Unknown command "/zzz". For a list: /help.'),
     ],
 )
 def test_a_command_that_there_is_not_is_refused_and_stays_a_draft(tmp_path: Path, typed: str, refusal: str) -> None:
@@ -110,7 +110,7 @@ def test_what_was_typed_before_the_commands_were_known_is_refused_too(tmp_path: 
     play(tmp_path, HELLO)
     sent = recording(tmp_path)
     with chat(tmp_path, "/contxt") as window:
-        window.wait_until("! There is no command /contxt. Did you mean /context?")
+        window.wait_until('! Unknown command "/contxt". Did you mean /context?')
         window.wait_until("▸ /contxt")
     assert not sent.exists()
 
@@ -124,7 +124,7 @@ def test_a_command_of_a_project_that_is_not_trusted_yet_is_asked_about(tmp_path:
         window.wait_until("▸ /weave")
         window.press("enter")
         window.wait_until("trust")
-        assert "There is no command" not in window.text
+        assert "Unknown command" not in window.text
 
 
 # --- Esc

@@ -77,8 +77,8 @@ def test_what_a_run_wants_for_one_prompt_does_not_stay_with_those_who_watch(tmp_
         window.wait_until("✓ done")
         refused = crow(tmp_path, "run", "--cwd", str(project), "--continue", "--allow", "edit", "soften it")
         assert refused.returncode == 1
-        assert "This conversation is open in crow-chat (process " in refused.stderr
-        assert "--allow has no effect there" in refused.stderr
+        assert "This session is open in crow-chat (process " in refused.stderr
+        assert "--allow has no effect" in refused.stderr
         done = crow(tmp_path, "run", "--cwd", str(project), "--continue", "--mode", "auto", "soften it")
         assert done.returncode == 0, done.stderr
         assert (project / "nest.py").read_text() == "feathers\n"

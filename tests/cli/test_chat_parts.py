@@ -297,16 +297,16 @@ def test_lines_leave_the_buffer_when_they_are_whole_and_keep_their_style(tmp_pat
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("see @nope.py", "There is no file nope.py."),
-        ("see @nope.py#L3-5, and @nope.py again", "There is no file nope.py."),
-        ('@nest.py, (@src/b) and @"a file.txt".', "There are no files src/b and a file.txt."),
+        ("see @nope.py", "File not found: nope.py."),
+        ("see @nope.py#L3-5, and @nope.py again", "File not found: nope.py."),
+        ('@nest.py, (@src/b) and @"a file.txt".', "File not found: src/b, a file.txt."),
         ("@dataclass @app.route('/') @types/node @ada me@host.de @nest.py @src", ""),
     ],
 )
 def test_files_that_are_not_there_are_told_apart_from_other_words(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "nest.py").touch()
-    assert missing(text, str(tmp_path)) == (told and f"{told} The model gets your text as it is.")
+    assert missing(text, str(tmp_path)) == (told and f"{told} Your message is sent as it is.")
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def test_a_home_that_may_not_be_written() -> None:
         )
         assert (said.returncode, said.stderr) == (0, "")
         assert said.stdout == (
-            f"('failed', '{home} cannot be read and written')\n('failed', '{home}/new cannot be created in {home}')\n"
+            f"('failed', '{home} cannot be read or written')\n('failed', '{home}/new cannot be created in {home}')\n"
         )
 
 

@@ -23,14 +23,14 @@ def config(user: Path) -> Path:
 
 def test_another_server_with_a_key(tmp_path: Path) -> None:
     with ModelServer("embed-1", "small", "large", key=KEY) as server, Terminal(tmp_path, "login") as terminal:
-        terminal.expect("Who runs the model?")
+        terminal.expect("Which provider?")
         terminal.expect("Another OpenAI-compatible server")
         terminal.type(OTHER)
         terminal.expect("Its address [http://127.0.0.1:8080/v1]: ")
         terminal.type(server.url)
         terminal.expect("A short name for it [local]: ")
         terminal.type("mine")
-        terminal.expect(f"Key for mine at {server.url} (empty if it needs none): ")
+        terminal.expect(f"Key for mine at {server.url} (leave empty if it needs none): ")
         terminal.type(KEY)
         terminal.expect("Model (a number, a name, or a part of one) [small]: ")
         terminal.type("2")
@@ -135,11 +135,11 @@ def test_a_variable_that_is_set_can_be_used_by_name(tmp_path: Path) -> None:
         before = f'[providers.gate]\ntype = "openai"\nbase_url = "{server.url}"\napi_key_env = "GATE_KEY" # mine\n'
         write_config(tmp_path, before)
         with Terminal(tmp_path, "login", "--provider", "gate", GATE_KEY=KEY) as terminal:
-            terminal.expect("The variable GATE_KEY is set. Use it, and store only its name? [Y/n]: ")
+            terminal.expect("The variable GATE_KEY is set. Use it and store only its name? [Y/n]: ")
             terminal.type("")
             terminal.expect("[a]: ")
             terminal.type("")
-            terminal.expect("the key stays in the variable GATE_KEY, which your editor must see too")
+            terminal.expect("the key stays in the variable GATE_KEY, which your editor must see as well")
             assert terminal.ended() == 0
     assert config(tmp_path).read_text() == f'model = "gate/a"\n{before}'
 
@@ -180,7 +180,7 @@ def test_a_server_without_a_list_of_models(tmp_path: Path) -> None:
     ):
         terminal.expect("Key for p")
         terminal.type("")
-        terminal.expect("The provider does not list its models; type the name of one.")
+        terminal.expect("The provider does not list its models. Type a name.")
         terminal.expect("Model: ")
         assert terminal.ended_after("mine") == 0
     assert tomllib.loads(config(tmp_path).read_text())["model"] == "p/mine"
@@ -190,19 +190,19 @@ def test_wrong_answers_are_asked_again(tmp_path: Path) -> None:
     with ModelServer("m") as server, Terminal(tmp_path, "login") as terminal:
         terminal.expect("Provider [1]: ")
         terminal.type("99")
-        terminal.expect(f"A number from 1 to {OTHER}, please.")
+        terminal.expect(f"Enter a number from 1 to {OTHER}.")
         terminal.expect("Provider [1]: ")
         terminal.type(OTHER)
         terminal.expect("Its address")
         terminal.type("not an address")
         terminal.expect("A short name for it")
         terminal.type("p")
-        terminal.expect("The address must begin with http:// or https:// and a host.")
+        terminal.expect("The address must begin with http:// or https://, followed by a host.")
         terminal.expect("Its address")
         terminal.type(server.url)
         terminal.expect("A short name for it")
         terminal.type("openai")
-        terminal.expect("The name must be letters, digits, - or _, and not a vendor's.")
+        terminal.expect("Use only letters, digits, - or _ in the name, and not a vendor's name.")
         terminal.press(b"\x04")
         assert terminal.ended() == 1
     assert not config(tmp_path).exists()
@@ -224,16 +224,16 @@ def test_leaving_at_any_question_writes_nothing(tmp_path: Path, control: bytes, 
             terminal.expect("[m]: ")
             assert terminal.ended_by(control) == code
             assert "Traceback" not in terminal.output
-            assert terminal.output.endswith("\r\ncrow: nothing was changed\r\n")
+            assert terminal.output.endswith("\r\ncrow: nothing changed\r\n")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_vendors_key_is_never_shown(tmp_path: Path) -> None:
     with Terminal(tmp_path, "login", "--provider", "anthropic") as terminal:
-        terminal.expect("A key can be made at https://console.anthropic.com/settings/keys")
+        terminal.expect("To create a key: https://console.anthropic.com/settings/keys")
         terminal.expect("Key for Anthropic: ")
         terminal.type("")
-        terminal.expect("Anthropic needs a key, and there is none.")
+        terminal.expect("Anthropic needs a key.")
         terminal.expect("Key for Anthropic: ")
         terminal.press(b"\x04")
         assert terminal.ended() == 1
@@ -246,7 +246,7 @@ def test_the_key_of_a_gateway_stays_with_the_gateway(tmp_path: Path) -> None:
             terminal.expect(f"   2  OpenAI at {server.url} (OPENAI_API_KEY is set)")
             terminal.expect("Provider [2]: ")
             terminal.type("")
-            terminal.expect("Use it, and store only its name? [Y/n]: ")
+            terminal.expect("Use it and store only its name? [Y/n]: ")
             terminal.type("y")
             terminal.expect("[m]: ")
             assert terminal.ended_after("") == 0
@@ -262,7 +262,7 @@ def test_the_key_of_a_gateway_stays_with_the_gateway(tmp_path: Path) -> None:
 def test_without_a_terminal_it_says_how(tmp_path: Path) -> None:
     said = crow(tmp_path, "login")
     assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr.startswith("crow: login asks questions, and there is no terminal to ask them in.")
+    assert said.stderr.startswith("crow: login needs a terminal.")
     assert "--key-stdin" in said.stderr
 
 
@@ -339,9 +339,9 @@ def test_two_credentials_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "crow: --key-stdin needs --provider, or --base-url\n"),
-        (("--provider", "groq"), 1, "crow: Groq needs a key, and there is none.\n"),
-        (("--base-url", "h:1"), 1, "crow: The address must begin with http:// or https:// and a host.\n"),
+        ((), 2, "crow: --key-stdin needs --provider or --base-url\n"),
+        (("--provider", "groq"), 1, "crow: Groq needs a key.\n"),
+        (("--base-url", "h:1"), 1, "crow: The address must begin with http:// or https://, followed by a host.\n"),
     ],
 )
 def test_wrong_arguments(tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
@@ -352,7 +352,7 @@ def test_wrong_arguments(tmp_path: Path, arguments: tuple[str, ...], code: int, 
 def test_an_unknown_provider(tmp_path: Path) -> None:
     said = crow(tmp_path, "login", "--key-stdin", "--provider", "nobody")
     assert said.returncode == 1
-    assert said.stderr.startswith('crow: Nothing is known of a provider "nobody". Give its --base-url, or one of ')
+    assert said.stderr.startswith('crow: Unknown provider "nobody". Give its --base-url. Available: ')
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path: Path, monke
     assert said.returncode == 1
     assert said.stderr.startswith(f"crow: {config(tmp_path)} was not changed")
     assert said.stdout == (
-        'p/m answers.\nPut this into it by hand:\n\nmodel = "p/m"\n\n[providers.p]\ntype = "openai"\n'
+        'p/m answers.\nAdd this by hand:\n\nmodel = "p/m"\n\n[providers.p]\ntype = "openai"\n'
         f'base_url = "{server.url}"\napi_key = "YOUR KEY"\n'
     )
     assert config(tmp_path).read_text() == before
@@ -419,14 +419,14 @@ def test_a_place_that_cannot_be_written_is_said_first(tmp_path: Path, arguments:
         terminal.expect("crow: The folder /proc/crow cannot be made")
         assert terminal.ended() == 1
     assert "Key for" not in terminal.output
-    assert "Who runs" not in terminal.output
+    assert "Which provider" not in terminal.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--provider", "nope"], 'Nothing is known of a provider "nope".'),
-        (["--provider", "a/b", "--base-url", "http://h/v1"], "The name must be letters, digits, - or _."),
+        (["--provider", "nope"], 'Unknown provider "nope".'),
+        (["--provider", "a/b", "--base-url", "http://h/v1"], "Use only letters, digits, - or _ in the name."),
         (["--provider", "x", "--base-url", "http://h:99999/v1"], "The address must begin with http:// or https://"),
     ],
 )

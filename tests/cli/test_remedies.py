@@ -56,14 +56,14 @@ def test_a_server_without_a_list_of_models_can_be_used(tmp_path: Path) -> None:
         assert said.returncode == 0
         assert (
             f"! p at {server.url} has no list of models\n"
-            "    Some servers have none. If it should have one, check base_url.\n"
-            "    Whether the model answers: crow doctor --try\n"
+            "    Some servers have none. If this one should, check base_url.\n"
+            "    To test the model: crow doctor --try\n"
         ) in said.stdout
         assert "✓ p/m answers\n" in crow(tmp_path, "doctor", "--try").stdout
         said = crow(tmp_path, "models")
     assert said.returncode == 0
     assert said.stdout == "p/m\t1,000\t\t\t\t\tconfig\n"
-    assert f"p at {server.url} has no list of models: these are of your configuration." in said.stderr
+    assert f"p at {server.url} has no list of models. These are from your configuration." in said.stderr
 
 
 def test_login_saves_no_model_that_does_not_exist(tmp_path: Path) -> None:
@@ -163,16 +163,16 @@ def test_a_broken_mcp_server_is_seen_by_doctor(tmp_path: Path) -> None:
         assert "✗ the MCP server gone: " in said.stdout
         assert (
             "✗ the MCP server gone: command `no-such-program` not found\n"
-            "    It is started with no-such-program\n"
+            "    Command: no-such-program\n"
             f"    Looked in PATH: {os.environ['PATH']}.\n"
-            "    Mend [mcp_servers.gone] in the config, then try it: crow mcp test gone\n"
+            "    Fix [mcp_servers.gone] in the config, then run: crow mcp test gone\n"
         ) in said.stdout
         assert '    Put its arguments in `args`: command = "sh", args = ["-c", "true"].\n' in said.stdout
         assert "✗ the MCP server dies: " in said.stdout
         logs = tmp_path / "crow" / "mcp" / "log"
         assert [path.name for path in logs.iterdir()] == ["says.log"]
-        assert f"    What it printed is in {logs}/says.log.\n" in said.stdout
-        assert said.stdout.count("What it printed") == 2  # once more at the end, with what has failed
+        assert f"    Its output: {logs}/says.log\n" in said.stdout
+        assert said.stdout.count("Its output") == 2  # once more at the end, with what has failed
         assert "✓ the MCP server gone (not started)\n" in crow(tmp_path, "doctor", "--offline").stdout
 
 
@@ -196,15 +196,13 @@ def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
     for arguments in (("run", "hello"), ("run", "--cwd", ".", "hello")):
         said = in_a_deleted_folder(tmp_path, *arguments)
         assert said.returncode == 2
-        assert (
-            said.stderr == "crow run: the folder that you are in was deleted. Go to another with cd, or give --cwd.\n"
-        )
+        assert said.stderr == "crow run: the current folder was deleted. Change to another with cd, or use --cwd.\n"
     relative = environment(tmp_path, CROW_HOME="crow")
     folder = tempfile.mkdtemp(dir=tmp_path)
     script = f'cd "{folder}" && rmdir "{folder}" && exec "{CROW}" doctor --offline'
     said = subprocess.run(["sh", "-c", script], env=relative, capture_output=True, text=True, timeout=DEADLINE)
     assert said.returncode == 1
-    assert said.stderr == "crow: The folder that you are in was deleted. Go to another with cd.\n"
+    assert said.stderr == "crow: The current folder was deleted. Change to another with cd.\n"
 
 
 AS_NOBODY = """
@@ -292,9 +290,9 @@ def test_an_option_that_does_not_exist(tmp_path: Path) -> None:
     said = crow(tmp_path, "run", "--bogus", "hello")
     assert said.returncode == 2
     assert said.stderr.startswith("usage: crow run ")
-    assert "crow run: error: there is no option --bogus" in said.stderr
+    assert "crow run: error: unknown option --bogus" in said.stderr
     assert "did you mean --mode?" in crow(tmp_path, "run", "--moed", "hello").stderr
-    assert "crow: error: there is no option --bogus\n" in crow(tmp_path, "--bogus").stderr
+    assert "crow: error: unknown option --bogus\n" in crow(tmp_path, "--bogus").stderr
     assert "(did you mean --version?)" in crow(tmp_path, "--versoin").stderr
     assert "usage: crow doctor" in crow(tmp_path, "doctor", "--bogus").stderr
     assert "usage: crow sessions list" in crow(tmp_path, "sessions", "list", "--bogus").stderr
@@ -303,7 +301,7 @@ def test_an_option_that_does_not_exist(tmp_path: Path) -> None:
 def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
     said = crow(tmp_path, "sesions")
     assert said.returncode == 2
-    assert 'there is no command "sesions" (did you mean sessions?)' in said.stderr
+    assert 'unknown command "sesions" (did you mean sessions?)' in said.stderr
     said = crow(tmp_path, "explain", "this", "repository")
     assert 'To ask the model: crow run "explain this repository"' in said.stderr
 
@@ -402,7 +400,7 @@ def test_an_editor_is_given_uvx_where_uvx_started_us(tmp_path: Path) -> None:
     for _ in range(2):
         said = subprocess.run([inside, "setup", "zed", "--write"], env=env, capture_output=True, text=True)
         assert said.returncode == 0
-    assert "set up already" in said.stdout
+    assert "already set up" in said.stdout
     entry = json.loads(zed_settings(tmp_path).read_text())["agent_servers"]["Crow"]
     assert (entry["command"], entry["args"]) == (str(uvx), ["crow-agent", "acp"])
 
@@ -410,8 +408,7 @@ def test_an_editor_is_given_uvx_where_uvx_started_us(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [("zed",), ("zed", "--write"), ("vscode",)])
 def test_a_key_that_a_graphical_editor_will_not_see(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     note = (
-        "The key is in the variable ANTHROPIC_API_KEY of this shell. An editor that is started from the desktop "
-        "does not see it."
+        "Your key is in this shell's variable ANTHROPIC_API_KEY, which an editor started from the desktop does not see."
     )
     said = crow(tmp_path, "setup", *arguments, ANTHROPIC_API_KEY="sk-ant-12345678")
     assert said.returncode == 0
@@ -425,7 +422,7 @@ def test_a_key_that_a_graphical_editor_will_not_see(tmp_path: Path, arguments: t
 def test_doctor_says_where_the_key_comes_from(tmp_path: Path) -> None:
     said = crow(tmp_path, "doctor", "--offline", ANTHROPIC_API_KEY="sk-ant-12345678")
     assert (
-        "✓ anthropic at https://api.anthropic.com (not asked); its key is in the variable ANTHROPIC_API_KEY, which an "
+        "✓ anthropic at https://api.anthropic.com (not asked); key in the variable ANTHROPIC_API_KEY, which an "
         "editor started from the desktop may not see\n"
     ) in said.stdout
 

@@ -188,8 +188,8 @@ def test_without_a_model_it_says_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "there is nothing to do"),
-        (("  ",), "there is nothing to do"),
+        ((), "no prompt"),
+        (("  ",), "no prompt"),
         (("--cwd", "/no/such/folder", "hello"), "/no/such/folder is not a folder"),
         (("--mode", "yolo", "hello"), "invalid choice"),
     ],

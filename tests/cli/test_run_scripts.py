@@ -99,11 +99,11 @@ def test_a_session_is_gone_on_with_in_its_own_folder_alone(tmp_path: Path) -> No
     elsewhere.mkdir()
     said = crow(tmp_path, "run", "--resume", session, "--cwd", str(elsewhere), "hi")
     assert said.returncode == 2
-    assert f"the conversation belongs to {tmp_path / 'project'}: leave out --cwd" in said.stderr
+    assert f"this session belongs to {tmp_path / 'project'}. Leave out --cwd" in said.stderr
     (tmp_path / "project").rename(tmp_path / "moved")
     said = crow(tmp_path, "run", "--resume", session, "hi")
     assert said.returncode == 1
-    assert "The folder of this conversation is gone" in said.stderr
+    assert "This session's folder is gone" in said.stderr
     assert f"crow sessions show {session}" in said.stderr
 
 
@@ -187,7 +187,7 @@ def test_quiet_tells_what_went_wrong(tmp_path: Path) -> None:
     assert (said.returncode, said.stdout) == (1, "No\n")
     stopped, unanswered = said.stderr.splitlines()[:2]
     assert stopped.endswith("the model refused to answer")
-    assert "1 question" in unanswered
+    assert "1 request was rejected" in unanswered
 
 
 # --- allowed
@@ -222,7 +222,7 @@ def test_a_misspelt_tool_is_named_with_the_nearest(tmp_path: Path, rule: str) ->
     said = run(tmp_path, "--allow", rule, "hello")
     assert said.returncode == 2
     assert f'"{rule.partition(":")[0]}"' in said.stderr
-    assert 'such as "terminal"' in said.stderr
+    assert '(did you mean "terminal"?)' in said.stderr
 
 
 def test_a_deny_rule_beats_what_is_allowed(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_going_on_with_a_session(tmp_path: Path) -> None:
     set_up(tmp_path, HELLO)
     said = run(tmp_path, "--continue", "more")
     assert said.returncode == 1
-    assert "There is no conversation of" in said.stderr
+    assert "No sessions in" in said.stderr
     assert run(tmp_path, "the first thing").returncode == 0
     said = run(tmp_path, "--continue", "--mode", "plan", "the second thing")
     assert said.returncode == 0
@@ -252,7 +252,7 @@ def test_going_on_with_a_session(tmp_path: Path) -> None:
     assert len(entries) == 1
     assert run(tmp_path, "--resume", entries[0]["id"][:14], "the third thing").returncode == 0
     assert "the first thing" in "".join(sent(tmp_path)[:-1])
-    assert "no session" in run(tmp_path, "--resume", "abcdef", "x").stderr
+    assert "No session" in run(tmp_path, "--resume", "abcdef", "x").stderr
     for words in (("zzz", "hello"), ("zzz",)):  # a word is an id, whatever it looks like
         said = run(tmp_path, "--resume", *words)
         assert said.returncode == 1

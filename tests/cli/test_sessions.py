@@ -264,9 +264,9 @@ def test_a_mistyped_id_deletes_nothing(tmp_path):
 def test_in_a_terminal_it_asks_and_only_a_clear_yes_is_one(tmp_path, answer, is_deleted):
     session = one_session(tmp_path)
     with Terminal(tmp_path, "sessions", "delete", session[:9], CROW_HOME=str(tmp_path / "home")) as terminal:
-        terminal.expect(f"Delete {session} (change it) for good? [y/N]:")
+        terminal.expect(f"Delete {session} (change it) permanently? [y/N]:")
         assert terminal.ended_after(answer) == 0
-        assert f"{'Deleted' if is_deleted else 'Kept'} {session}" in terminal.output
+        assert f"{'Deleted' if is_deleted else 'Not deleted:'} {session}" in terminal.output
     assert (said(sessions(tmp_path, "list", "--json")) == "[]\n") is is_deleted
 
 
@@ -282,7 +282,7 @@ def test_of_a_session_that_is_open_it_says_so(tmp_path):
     with conversation(tmp_path, DONE) as editor:
         session = editor.new_session()
         editor.prompt("hello")
-        is_open = f"It is open in process {editor.process.pid}: nothing that is said there is kept any more."
+        is_open = f"It is open in process {editor.process.pid}; new messages there will not be stored."
         assert is_open in said(sessions(tmp_path, "delete", "--yes", session))
         assert sessions(tmp_path, "show", session).returncode == 1
 
@@ -322,7 +322,7 @@ def test_unknown_and_ambiguous_ids(tmp_path):
         assert "''" in complaint(sessions(tmp_path, action, ""))
         ambiguous = complaint(sessions(tmp_path, action, shared))
         assert "2 sessions begin with" in ambiguous
-        assert "Give more of the id." in ambiguous
+        assert "Use more of the ID." in ambiguous
     assert f"`{empty}`" in said(sessions(tmp_path, "show", empty))  # not listed, and yet there
 
 

@@ -36,14 +36,14 @@ def test_the_path_of_the_configuration(tmp_path: Path) -> None:
 def test_config_alone_checks_it_and_a_server_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     alone = crow(tmp_path, "config")
     assert (alone.returncode, alone.stderr) == (0, "")
-    assert "no configuration" in alone.stdout
+    assert "No configuration" in alone.stdout
     said = crow(tmp_path, "mcp", "test", "nest")
     assert (said.returncode, said.stdout) == (1, "")
-    assert "MCP server nest" in said.stderr
+    assert 'MCP server "nest"' in said.stderr
 
 
 def test_checking_the_configuration(tmp_path: Path) -> None:
-    assert "no configuration" in crow(tmp_path, "config", "check").stdout
+    assert "No configuration" in crow(tmp_path, "config", "check").stdout
     path = write_config(tmp_path, 'mode = "edit"\n')
     assert crow(tmp_path, "config", "check").stdout == f"{path} is valid.\n"
     write_config(tmp_path, '[budget]\nturn = "1.500 USD"\nday = "2M tokens"\n')  # which is no thousand and a half
@@ -196,7 +196,7 @@ def test_listing_and_testing_mcp_servers(tmp_path: Path) -> None:
     assert said.stdout.count("\n  mcp__crow__") == 3
     assert "crow: the MCP server far: " in said.stderr
     assert "secret" not in said.stderr
-    assert "MCP server nobody" in crow(tmp_path, "mcp", "test", "nobody").stderr
+    assert 'MCP server "nobody"' in crow(tmp_path, "mcp", "test", "nobody").stderr
 
 
 # --- sessions

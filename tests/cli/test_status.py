@@ -19,7 +19,7 @@ HEAD = f"Crow {__version__}, a coding agent for every editor\n\n"
 READY = """
 Next:
   crow setup EDITOR   connect zed, jetbrains, neovim, emacs, toad or vscode
-  crow chat           talk to it here
+  crow chat           chat with it here
 """
 MEND = """
 Next:
@@ -42,7 +42,7 @@ def test_nothing_is_set_up(tmp_path: Path) -> None:
 
 Next:
   crow login          choose a provider and a model
-  crow demo           see it work first; needs no key
+  crow demo           see it work first, without a key
 """
     )
     assert list(tmp_path.iterdir()) == []
@@ -74,7 +74,7 @@ def test_servers_on_this_machine(tmp_path: Path) -> None:
         + f"""\
   model    ollama/a (from the server at 127.0.0.1:{full.port})
   keys     none in the environment
-  servers  ollama with a, b, c and more; vllm, which has no model yet
+  servers  ollama with a, b, c and more; vllm(no models yet)
   config   none yet ({tmp_path}/crow/config.toml)
 """
         + READY
@@ -107,7 +107,7 @@ def test_a_model_whose_key_is_missing(tmp_path: Path) -> None:
         said.stdout
         == HEAD
         + f"""\
-  model    anthropic/m (from the config file), but it cannot be used. {problem}
+  model    anthropic/m (from the config file), but it does not work: {problem}
   keys     none in the environment
   servers  none found on this machine
   config   {path}
@@ -119,14 +119,14 @@ def test_a_model_whose_key_is_missing(tmp_path: Path) -> None:
 def test_a_model_of_an_unknown_provider(tmp_path: Path) -> None:
     said = crow(tmp_path, CROW_MODEL="nobody/m")
     assert (said.returncode, said.stderr) == (0, "")
-    assert 'model    nobody/m (from CROW_MODEL), but it cannot be used. Unknown provider "nobody"' in said.stdout
+    assert 'model    nobody/m (from CROW_MODEL), but it does not work: Unknown provider "nobody"' in said.stdout
     assert said.stdout.endswith(MEND)
 
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     path = write_config(tmp_path, 'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "none.toml"\n')
     said = crow(tmp_path)
-    problem = f"but it cannot be used. The script {path.parent}/none.toml does not exist."
+    problem = f"but it does not work: The script {path.parent}/none.toml does not exist."
     assert f"model    play/it (from the config file), {problem}\n" in said.stdout
     assert said.stdout.endswith(MEND)
 
@@ -137,7 +137,7 @@ def test_two_credentials(tmp_path: Path) -> None:
         'model = "p/m"\n[providers.p]\ntype = "openai"\nbase_url = "http://me:hunter22@127.0.0.1:1"\napi_key = "k"\n',
     )
     said = crow(tmp_path)
-    assert "but it cannot be used. p has two credentials" in said.stdout
+    assert "but it does not work: p has two credentials" in said.stdout
     assert "hunter22" not in said.stdout
 
 
@@ -146,7 +146,7 @@ def test_commands_are_named_as_they_can_be_called(tmp_path: Path) -> None:
     chat = f"{CROW} chat".ljust(len(f"{CROW} setup EDITOR"))
     assert said.stdout.endswith(
         f"\nNext:\n  {CROW} setup EDITOR   connect zed, jetbrains, neovim, emacs, toad or vscode\n"
-        f"  {chat}   talk to it here\n"
+        f"  {chat}   chat with it here\n"
     )
 
 
@@ -167,7 +167,7 @@ def test_a_broken_config(tmp_path: Path) -> None:
   config   broken. {path}: mode: expected "ask", "edit", "plan" or "auto", found 1.
 
 Next:
-  mend it             then run crow again
+  fix it              then run crow again
   crow doctor         check everything
 """
     )

@@ -223,8 +223,8 @@ def test_a_logout_leaves_nothing_and_says_so(tmp_path):
     environment = clean_environment(editor.home, tmp_path)
     said = [subprocess.run(command, capture_output=True, text=True, env=environment).stdout for _ in range(2)]
     assert said == [
-        f"Logged out of {url}: its tokens and Crow's registration there are deleted from this machine.\n",
-        f"There was no login to {url} on this machine.\n",
+        f"Logged out of {url}. Its tokens and Crow's registration were deleted from this machine.\n",
+        f"Not logged in to {url} on this machine.\n",
     ]
     assert not list((editor.home / "mcp" / "tokens").iterdir())
 
@@ -303,11 +303,11 @@ def test_without_addresses_the_notice_says_how_and_the_terminal_does_it(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["login"], 2, "say which server"),
-        (["login", "nobody"], 1, "There is no MCP server nobody"),
-        (["login", "local"], 1, "it has no login"),
-        (["logout"], 2, "say which server"),
-        (["logout", "nobody"], 1, "There is no MCP server nobody"),
+        (["login"], 2, "name a server"),
+        (["login", "nobody"], 1, 'Unknown MCP server "nobody"'),
+        (["login", "local"], 1, "has no login"),
+        (["logout"], 2, "name a server"),
+        (["logout", "nobody"], 1, 'Unknown MCP server "nobody"'),
         (["login", "http://127.0.0.1:9/mcp"], 1, "it cannot be reached"),
     ],
 )

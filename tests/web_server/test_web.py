@@ -256,7 +256,7 @@ def test_tokens_are_listed_and_forgotten(tmp_path: Path):
             assert len(listed) == 2
             assert not [line for line in listed if token in line or own in line]
             (id,) = [line.split()[0] for line in listed if "--token" in line]
-            assert web.beside("--forget", id).stdout == f"Forgotten: {id}.\n"
+            assert web.beside("--forget", id).stdout == f"Revoked: {id}.\n"
             assert client.until_closed() == 1008
         with pytest.raises(Refused, match="401"):
             web.connect(token)
@@ -265,14 +265,14 @@ def test_tokens_are_listed_and_forgotten(tmp_path: Path):
         assert (unknown.returncode, "--forget" in unknown.stderr) == (1, True)
         assert web.beside("--forget", "all").returncode == 0
         assert page.until_closed() == 1008
-        assert web.beside("--forget").stdout == "No page and no client has a token.\n"
+        assert web.beside("--forget").stdout == "No tokens.\n"
 
 
 def test_who_loses_the_connection_before_it_has_a_token_may_open_the_link_again(tmp_path: Path):
     with serving(tmp_path, script=DONE) as web:
         with web.connect(), pytest.raises(Refused, match="401"):
             web.connect()
-        nobody = "No page and no client has a token.\n"
+        nobody = "No tokens.\n"
         eventually(lambda: web.beside("--forget").stdout == nobody, "the server's notice of it")
         with web.connect() as page:
             page.initialize()
@@ -388,7 +388,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path):
         port = taken.getsockname()[1]
         done = crow_web(tmp_path, "--port", str(port))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"crow: Port {port} cannot be used: address already in use.")
+    assert done.stderr.startswith(f"crow: Port {port} is not available: address already in use.")
 
 
 @pytest.mark.parametrize("has_page", [False, True])
@@ -411,7 +411,7 @@ def test_whoever_took_the_usual_port_may_have_been_shown_a_token(has_page: bool,
         web.stdout.readline()  # the link
         web.terminate()
         _, said = web.communicate(timeout=DEADLINE)
-    assert "is taken by another program" in said
+    assert "is in use by another program" in said
     assert ("crow web --forget all" in said) == has_page
 
 
@@ -511,7 +511,7 @@ def test_once_commands_have_run_links_and_tokens_are_shown_in_its_own_terminal_a
             return done.stdout
 
         said = beside()
-        assert f"a new link is shown in the terminal of that crow web (process {terminal.process.pid})" in said
+        assert f"a new link is in the terminal of that crow web (process {terminal.process.pid})" in said
         assert "#link=" not in said
         terminal.wait_until("New one-time link, valid for 10 minutes: http://")
         assert "Wait a few seconds" in beside("--token")
@@ -560,7 +560,7 @@ def test_the_browser_is_opened_with_the_link(tmp_path: Path):
 def test_where_no_browser_is_it_says_so(tmp_path: Path):
     with serving(tmp_path, "--open", environment={"PATH": str(tmp_path)}) as web:
         assert web.process.stderr is not None
-        assert "open the link yourself" in "".join(web.process.stderr.readline() for _ in range(2))
+        assert "Open the link yourself" in "".join(web.process.stderr.readline() for _ in range(2))
 
 
 def test_the_doctor_knows_of_the_page_and_of_the_server(tmp_path: Path):
@@ -576,7 +576,7 @@ def test_the_doctor_knows_of_the_page_and_of_the_server(tmp_path: Path):
                 timeout=DEADLINE,
             ).stdout
 
-        assert f"crow web runs at {web.origin} (process {web.process.pid})" in doctor(crow_with_page(tmp_path))
+        assert f"crow web is running at {web.origin} (process {web.process.pid})" in doctor(crow_with_page(tmp_path))
         for path in (tmp_path / "built").iterdir():
             path.unlink()
         assert "The page is missing" in doctor(crow_with_page(tmp_path))

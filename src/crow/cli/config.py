@@ -64,7 +64,7 @@ def _check(arguments: argparse.Namespace) -> int:
     path = os.path.abspath(arguments.file) if arguments.file else config_path(home(os.environ))
     text = read_config(path)
     if text is None and arguments.file:
-        raise ConfigError(f"There is no file {path}.")
+        raise ConfigError(f"File not found: {path}.")
     found = [] if text is None else _mistakes(text, path)
     if not arguments.file:
         found += [str(mistake) for mistake in mistakes(os.environ)]  # variables go before what the file says
@@ -72,7 +72,7 @@ def _check(arguments: argparse.Namespace) -> int:
         print(f"crow: {mistake}", file=sys.stderr)
     if found:
         return 1
-    none = f"There is no configuration yet, which is fine. It would be {path}."
+    none = f"No configuration yet; none is needed. It would be {path}."
     print(none if text is None else f"{path} is valid.")
     for key, amount in _budgets(text or "", path):
         print(f"{key}: {amount}")
@@ -137,11 +137,11 @@ def _editor(path: str) -> list[str]:
         if words := shlex.split(os.environ.get(variable, "")):
             return words
     if not is_interactive() or not sys.stdout.isatty():  # those that we know need one
-        raise CrowError(f"There is no terminal to edit {path} in.", remedy="Name a program in the variable EDITOR.")
+        raise CrowError(f"No terminal to edit {path} in.", remedy="Set the variable EDITOR.")
     for name in EDITORS:
         if shutil.which(name):
             return [name]
-    raise CrowError("No editor was found.", remedy="Name one in the variable EDITOR, such as EDITOR=nano.")
+    raise CrowError("No editor found.", remedy="Set the variable EDITOR, such as EDITOR=nano.")
 
 
 def _open(command: list[str], path: str) -> None:

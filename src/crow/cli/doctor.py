@@ -176,7 +176,7 @@ def check_home(place: str) -> Iterable[Check]:
     elif not os.path.isdir(place):
         yield failed(f"{place} is not a folder", "Move it away, or set CROW_HOME to another folder.")
     elif not os.access(place, os.R_OK | os.W_OK | os.X_OK):
-        yield failed(f"{place} cannot be read and written", f"Make it yours with chown and chmod 700 {place}")
+        yield failed(f"{place} cannot be read or written", f"Make it yours with chown and chmod 700 {place}")
     elif mode & 0o077:
         yield warn(f"others could read {place} (mode {mode:o})", "Crow makes it private whenever it starts.")
     else:

@@ -18,7 +18,7 @@ from crow.errors import ConfigError, CrowError, ModelError, ModelRefusedKey, Mod
 ATTEMPTS = 3
 NOT_FOUND = 404
 NO_TERMINAL = """\
-crow: login asks questions, and there is no terminal to ask them in. Without one, name the provider and pipe the key:
+crow: login needs a terminal. Without one, name the provider and pipe the key:
   crow login --provider anthropic --key-stdin < key-file
   crow login --provider local --base-url http://127.0.0.1:8080/v1 --model qwen3-coder --key-stdin < /dev/null"""
 
@@ -31,13 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--provider", metavar="P", help="a vendor's name, or a name for your own server")
     parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
     parser.add_argument("--model", metavar="M", help="the model, as the provider calls it")
-    parser.add_argument("--key-stdin", action="store_true", help="read the key from standard input, ask nothing")
+    parser.add_argument("--key-stdin", action="store_true", help="read the key from standard input and ask nothing")
 
 
 def main(arguments: argparse.Namespace) -> int:
     path = config_path(home(os.environ))
     if arguments.key_stdin and not arguments.provider and not arguments.base_url:
-        print("crow: --key-stdin needs --provider, or --base-url", file=sys.stderr)
+        print("crow: --key-stdin needs --provider or --base-url", file=sys.stderr)
         return 2
     if not arguments.key_stdin and not is_interactive():
         print(NO_TERMINAL, file=sys.stderr)
@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
             candidate = candidate or pick_candidate(settings)
             provider, model = _ask(candidate, arguments.model or "")
         except (EOFError, KeyboardInterrupt) as leaving:
-            print("\ncrow: nothing was changed", file=sys.stderr)
+            print("\ncrow: nothing changed", file=sys.stderr)
             return 130 if isinstance(leaving, KeyboardInterrupt) else 1
     return _store(path, candidate.name, provider, model)
 
@@ -88,7 +88,7 @@ def _ready_connection(candidate: Candidate) -> ProviderSettings | None:
     none should be needed."""
     variable = candidate.key_variable
     if variable and os.environ.get(variable, "").strip():
-        if confirm(f"The variable {variable} is set. Use it, and store only its name?"):
+        if confirm(f"The variable {variable} is set. Use it and store only its name?"):
             return _connection(candidate, api_key_env=variable)
     elif candidate.provider.api_key_command or not candidate.may_need_key:
         return candidate.provider
@@ -97,8 +97,8 @@ def _ready_connection(candidate: Candidate) -> ProviderSettings | None:
 
 def _ask_for_key(candidate: Candidate, *, is_first: bool) -> ProviderSettings:
     if candidate.keys_page and is_first:
-        print(f"A key can be made at {candidate.keys_page}")
-    optional = "" if candidate.needs_key else " (empty if it needs none)"
+        print(f"To create a key: {candidate.keys_page}")
+    optional = "" if candidate.needs_key else " (leave empty if it needs none)"
     return _with_key(candidate, ask_secret(f"Key for {candidate.title}{optional}"))
 
 
@@ -107,13 +107,13 @@ def _given_key(candidate: Candidate) -> str:
     if is_interactive():
         return ask_secret(f"Key for {candidate.title}")
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  so it is when it is closed
-        raise CrowError("Standard input is closed: there is no key to read.")
+        raise CrowError("Standard input is closed: no key to read.")
     return sys.stdin.read().strip()
 
 
 def _with_key(candidate: Candidate, key: str) -> ProviderSettings:
     if not key and candidate.needs_key:
-        raise ConfigError(f"{candidate.title} needs a key, and there is none.")
+        raise ConfigError(f"{candidate.title} needs a key.")
     return _connection(candidate, api_key=key)
 
 
@@ -140,7 +140,7 @@ def _choose_silently(candidate: Candidate, wanted: str | None, listed: list[str]
     if not wanted and listed and model not in listed:
         model = listed[0]
     if not model:
-        raise CrowError(f"{candidate.title} does not say which models it has.", remedy="Name one with --model.")
+        raise CrowError(f"{candidate.title} does not list its models.", remedy="Name one with --model.")
     return model
 
 
@@ -199,17 +199,17 @@ def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
     try:
         changed = choose_model(text, path, full_name, name, connection)
     except CannotEdit:
-        print(f"crow: {path} was not changed: its layout is one that crow does not dare to edit", file=sys.stderr)
+        print(f"crow: {path} was not changed: its layout is too unusual to edit safely", file=sys.stderr)
         hidden = connection | ({"api_key": "YOUR KEY"} if provider.api_key else {})
-        print(f"Put this into it by hand:\n\n{choose_model('', path, full_name, name, hidden)}", end="")
+        print(f"Add this by hand:\n\n{choose_model('', path, full_name, name, hidden)}", end="")
         return 1
     write_file(path, changed.encode())
-    kept = "the key is stored there, for your eyes only" if provider.api_key else "no key is stored there"
+    kept = "the key is stored there, readable only by you" if provider.api_key else "no key is stored there"
     if provider.api_key_env:
-        kept = f"the key stays in the variable {provider.api_key_env}, which your editor must see too"
+        kept = f"the key stays in the variable {provider.api_key_env}, which your editor must see as well"
     if provider.api_key_command:
-        kept = "the key is printed by the command that is there"
+        kept = "the key comes from the command there"
     print(f"Crow will use {full_name}. Saved in {path}; {kept}.")
     crow = shown_command(os.environ)
-    print(f"Next: {crow} setup zed (or another editor), or talk to it here: {crow} chat")
+    print(f"Next: {crow} setup zed (or another editor), or chat here: {crow} chat")
     return 0

@@ -12,7 +12,7 @@ from crow.errors import CrowError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="whose key; by default, the one in use")
+    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="the provider (default: the one in use)")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -28,11 +28,11 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         changed = remove_key(read_file(path).decode(), path, name)
     except CannotEdit:
-        print(f"crow: {path} was not changed: its layout is one that crow does not dare to edit", file=sys.stderr)
-        print(f"Take the line with api_key out of [providers.{name}] by hand: crow config edit")
+        print(f"crow: {path} was not changed: its layout is too unusual to edit safely", file=sys.stderr)
+        print(f"Remove the line with api_key from [providers.{name}] by hand: crow config edit")
         return 1
     write_file(path, changed.encode())
-    print(f"The key of {name} is deleted from {path}. At the provider it is still valid: revoke it there if need be.")
+    print(f"Deleted the key of {name} from {path}. It is still valid at the provider: revoke it there if needed.")
     return 0
 
 
@@ -45,20 +45,20 @@ def _only_one(settings: Settings) -> str:
     if len(having) == 1:
         return having[0]
     if not having:
-        raise CrowError("No key is stored: there is nothing to log out of.")
-    raise CrowError("Several keys are stored.", remedy=f"Say whose: crow logout {' | '.join(having)}")
+        raise CrowError("No key is stored.")
+    raise CrowError("Several keys are stored.", remedy=f"Choose one: crow logout {' | '.join(having)}")
 
 
 def _without_key(name: str) -> int:
     found = from_environment(load_settings(home(os.environ)), os.environ)
     variable = found.providers[name].api_key_env if name in found.providers else ""
     if variable:
-        print(f"No key of {name} is stored. Crow uses the one in the variable {variable}: unset it where you set it.")
+        print(f"No key of {name} is stored. Crow uses the one in the variable {variable}: unset it there.")
     elif name in found.providers and found.providers[name].api_key_command:
         print(f"No key of {name} is stored. Crow runs a command for it: providers.{name}.api_key_command.")
     elif name in found.providers:
         print(f"{name} has no key.")
     else:
-        others = f"There is: {', '.join(found.providers)}." if found.providers else "There are none at all."
-        raise CrowError(f'There is no provider "{name}". {others}')
+        others = f"Available: {', '.join(found.providers)}." if found.providers else "None is set up."
+        raise CrowError(f'Unknown provider "{name}". {others}')
     return 0

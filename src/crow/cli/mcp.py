@@ -87,9 +87,9 @@ def _refuse_what_is_not_for(action: str, arguments: argparse.Namespace) -> None:
     }
     for option, is_given in given.items():
         if is_given:
-            arguments.wrong_usage(f"{action} goes without {option}")
+            arguments.wrong_usage(f"{action} does not take {option}")
     if action == "list" and arguments.server is not None:
-        arguments.wrong_usage(f"list: what is {arguments.server!r} for?")
+        arguments.wrong_usage(f"list: unexpected argument {arguments.server!r}")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -99,13 +99,13 @@ def main(arguments: argparse.Namespace) -> int:
         return _list_servers() if arguments.action == "list" else _test_servers(arguments.server)
     if arguments.action is not None:
         if not arguments.server:
-            arguments.wrong_usage(f"{arguments.action}: say which server")
+            arguments.wrong_usage(f"{arguments.action}: name a server")
         return _log_in(arguments.server) if arguments.action == "login" else _log_out(arguments.server)
     if arguments.token_file is not None and arguments.http is None:
-        arguments.wrong_usage("--token-file is for --http")
+        arguments.wrong_usage("--token-file needs --http")
     for folder in arguments.root:
         if not os.path.isdir(folder):
-            arguments.wrong_usage(f"--root: there is no folder {folder}")
+            arguments.wrong_usage(f"--root: no such folder: {folder}")
     if arguments.http is not None:
         return _serve_http(arguments)
     return _serve_stdio(arguments)
@@ -184,7 +184,7 @@ def _list_servers() -> int:
     place = home(os.environ)
     servers = load_settings(place).mcp_servers
     if not servers:
-        print(f"There are no MCP servers in {config_path(place)}. Your editor and projects may bring some: /mcp says.")
+        print(f"No MCP servers in {config_path(place)}. Your editor and projects may add some: see /mcp.")
     width = max((len(shown_name(name)) for name in servers), default=0)
     for name, settings in servers.items():
         print(f"{shown_name(name):<{width}}  {shown_settings(settings)}")
@@ -199,8 +199,8 @@ def _test_servers(name: str | None) -> int:
     settings = load_settings(place)
     servers = settings.mcp_servers
     if name is not None and name not in servers:
-        others = f"There is: {', '.join(servers)}." if servers else "There are none at all."
-        raise CrowError(f"There is no MCP server {name} in your config.toml. {others}")
+        others = f"Available: {', '.join(servers)}." if servers else "None is configured."
+        raise CrowError(f'Unknown MCP server "{name}" in your config.toml. {others}')
     wanted = servers if name is None else {name: servers[name]}
     if not wanted:
         return _list_servers()
@@ -228,9 +228,9 @@ def _log_out(name: str) -> int:
     except ServerFailed as failed:
         raise CrowError(f"Not logged out of {name}: {failed.message}.") from None
     if was_there:
-        print(f"Logged out of {name}: its tokens and Crow's registration there are deleted from this machine.")
+        print(f"Logged out of {name}. Its tokens and Crow's registration were deleted from this machine.")
     else:
-        print(f"There was no login to {name} on this machine.")
+        print(f"Not logged in to {name} on this machine.")
     return 0
 
 
@@ -247,7 +247,7 @@ def _log_in(name: str) -> int:
     settings, name = _server(name, folder), _shown(name)
 
     async def show(url: str) -> None:
-        print(f"Open this page in a browser on this machine, and log in:\n\n{url}\n", flush=True)
+        print(f"Open this page in a browser on this machine and log in:\n\n{url}\n", flush=True)
 
     try:
         asyncio.run(login.log_in(settings, folder, show))
@@ -273,9 +273,9 @@ def _server(name: str, folder: str) -> McpServerSettings:
     if name not in servers:
         known = ", ".join(server for server, one in servers.items() if one.url) or "none"
         raise CrowError(
-            f"There is no MCP server {name} in your config.toml (with an address: {known}).",
-            remedy="Give the name of one, or its address.",
+            f'Unknown MCP server "{name}" in your config.toml. With an address: {known}.',
+            remedy="Give one of these names, or an address.",
         )
     if not servers[name].url:
-        raise CrowError(f"The MCP server {name} is a program on this machine: it has no login.")
+        raise CrowError(f"The MCP server {name} is a local program and has no login.")
     return servers[name]

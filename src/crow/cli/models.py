@@ -57,7 +57,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "words", metavar="PROVIDER", nargs="*", help=f"only this provider's; after the word {REFRESH}, asked anew"
+        "words", metavar="PROVIDER", nargs="*", help=f"only this provider; after the word {REFRESH}, ask it again"
     )
     parser.add_argument("--json", action="store_true", help="for programs")
 
@@ -68,8 +68,8 @@ def main(arguments: argparse.Namespace) -> int:
     found = asyncio.run(_discover())
     for provider in wanted:
         if provider not in found.providers:
-            others = f"There is: {', '.join(found.providers)}." if found.providers else "There are none at all."
-            raise CrowError(f'There is no provider "{provider}". {others}')
+            others = f"Available: {', '.join(found.providers)}." if found.providers else "None is set up."
+            raise CrowError(f'Unknown provider "{provider}". {others}')
     if not found.providers:
         raise CrowError("No provider is set up.", remedy=how_to_choose(found, os.environ))
     listed = asyncio.run(_list_all(found, wanted or list(found.providers), refresh=refresh))
@@ -143,7 +143,7 @@ async def _full_name(model: str) -> str:
         return f"{having[0]}/{model}"
     if having:
         names = ", ".join(f"{name}/{model}" for name in having)
-        raise CrowError(f"Several providers have a model {model}.", remedy=f"Say which: {names}.")
+        raise CrowError(f"Several providers have a model {model}.", remedy=f"Choose one: {names}.")
     if "/" in model:
         describe(model, known.providers)  # says that there is no such provider
     raise CrowError(f"No provider has a model {model}.", remedy="`crow models` lists the models available.")
@@ -175,7 +175,7 @@ async def _list_one(name: str, found: Discovery, kept: Mapping[str, ListedModels
         return _both(own, listed.models)
     place = f"{name} at {shown_address(provider.base_url)}"
     if not has_key(provider, os.environ):
-        return Listed(own, f"{place} was not asked: the variable {provider.api_key_env} is not set.", asked=False)
+        return Listed(own, f"{place} was skipped: the variable {provider.api_key_env} is not set.", asked=False)
     try:
         models = await if_listed(list_facts(name, provider, os.environ))
     except TimeoutError:
@@ -183,11 +183,11 @@ async def _list_one(name: str, found: Discovery, kept: Mapping[str, ListedModels
     except CrowError as error:
         return Listed(own, f"{place}: {error}", asked=False)
     if models is None:
-        return Listed(own, f"{place} has no list of models: these are of your configuration.")
+        return Listed(own, f"{place} has no list of models. These are from your configuration.")
     try:
         keep_listing(home(os.environ), provider.base_url, models)
     except CrowError as error:
-        return Listed(_both(own, models).models, f"the list of {place} is not kept: {error}")
+        return Listed(_both(own, models).models, f"the list of {place} could not be stored: {error}")
     return _both({model: Facts() for model in provider.models}, models)
 
 

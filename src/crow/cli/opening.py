@@ -1,22 +1,26 @@
-"""Which session `crow run` and `crow chat` open: the folder, a new session or a stored one (`--continue`, `--resume`),
-its mode and its model.
-"""
+"""Which session `crow run` and `crow chat` open (folder, mode, model, a new session or a stored one), and with what."""
 
 import argparse
+import base64
 import os
 import re
+import select
+import stat
 import sys
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 import msgspec
 
+from crow.acp.wire import ContentBlock, EmbeddedResource, ResourceContents, ResourceLink
 from crow.cli.parsing import a_folder
 from crow.cli.process import in_a_folder
-from crow.cli.run_prompt import WrongUsage
 from crow.cli.terminal import is_interactive, only_prints_lines
 from crow.config.discovery import ALLOW, MODE, MODEL
 from crow.config.settings import MODES
-from crow.errors import CrowError
+from crow.errors import CrowError, WorkspaceError
+from crow.files.text import decode_text
+from crow.messages import media_type
 from crow.store.base import SessionEntry
 from crow.visible import one_line
 
@@ -36,23 +40,23 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 def add_opening_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--mode", choices=MODES, help="what may be done without asking")
-    parser.add_argument("--model", help="provider/model, or the model alone where only one provider has it")
-    parser.add_argument("--cwd", metavar="D", type=a_folder, help="the folder to work in, instead of this one")
-    parser.add_argument(
-        "--attach", metavar="FILE", action="append", default=[], help="a file that goes with the prompt"
-    )
+    parser.add_argument("--mode", choices=MODES, help="what Crow may do without asking")
+    parser.add_argument("--model", help="provider/model, or just the model if only one provider has it")
+    parser.add_argument("--cwd", metavar="D", type=a_folder, help="the folder to work in (default: this one)")
+    parser.add_argument("--attach", metavar="FILE", action="append", default=[], help="a file to send with the prompt")
     session = parser.add_mutually_exclusive_group()
     session.add_argument(
-        "--continue", dest="go_on", action="store_true", help="go on with the last conversation of this folder"
+        "--continue", dest="go_on", action="store_true", help="continue the last session of this folder"
     )
-    session.add_argument("--resume", metavar="ID", nargs="?", const="", help="go on with this one; or choose it")
+    session.add_argument(
+        "--resume", metavar="ID", nargs="?", const="", help="continue this session; without ID, pick one"
+    )
 
 
 def folder_of(arguments: argparse.Namespace) -> str:
     """The absolute path of the folder to work in. WrongUsage if there is none."""
     if not os.path.isabs(arguments.cwd or "") and not in_a_folder():
-        raise WrongUsage("the folder that you are in was deleted. Go to another with cd, or give --cwd.")
+        raise WrongUsage("the current folder was deleted. Change to another with cd, or use --cwd.")
     cwd = os.path.abspath(arguments.cwd or os.getcwd())
     if not os.path.isdir(cwd):
         raise WrongUsage(f"{one_line(cwd)} is not a folder")
@@ -79,9 +83,7 @@ def chosen_session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | No
 
     entries = sessions_of(cwd)
     if not entries:
-        raise CrowError(
-            f"There is no conversation of {one_line(cwd)} yet.", remedy="crow sessions lists all there are."
-        )
+        raise CrowError(f"No sessions in {one_line(cwd)} yet.", remedy="To list all: crow sessions")
     if arguments.go_on:
         return entries[0]
     if not is_interactive() or not sys.stdout.isatty() or only_prints_lines(os.environ):
@@ -99,7 +101,7 @@ def _pick(entries: Sequence[SessionEntry]) -> SessionEntry:
     titles = (f"{moment(entry.updated_at)}  {entry.shown_title}" for entry in entries)
     number = pick([title + state for title, state in zip(titles, states, strict=True)])
     if number is None:
-        raise CrowError("No conversation was chosen.")
+        raise CrowError("No session was picked.")
     return entries[number]
 
 
@@ -124,11 +126,11 @@ def _check_folder(session: SessionEntry, wanted: str) -> None:
     """WrongUsage if a stored session is to be opened in another folder than its own; CrowError if that is gone."""
     own = one_line(session.cwd)
     if os.path.realpath(wanted) != os.path.realpath(session.cwd):
-        raise WrongUsage(f"the conversation belongs to {own}: leave out --cwd to go on there")
+        raise WrongUsage(f"this session belongs to {own}. Leave out --cwd to continue there")
     if not os.path.isdir(session.cwd):
         raise CrowError(
-            f"The folder of this conversation is gone: {own}.",
-            remedy=f"Make it anew to go on there; what was said is shown by: crow sessions show {session.id}",
+            f"This session's folder is gone: {own}.",
+            remedy=f"Create it again to continue. To read the session: crow sessions show {session.id}",
         )
 
 
@@ -138,3 +140,67 @@ def _model(name: str | None) -> str | None:
     from crow.cli.models import full_name
 
     return full_name(name)
+
+
+# --- what goes with a prompt: what is piped in, and links to files (`--attach`, `@`)
+
+MOST_PIPED = 16 * 1024 * 1024
+PIPED = "standard input"
+SILENCE = 3.0
+"""Seconds without a byte on standard input after which we say what we are waiting for."""
+
+
+class WrongUsage(CrowError):
+    """The command line cannot be meant as it stands."""
+
+
+def piped() -> list[ContentBlock]:
+    """What comes through a pipe, or from a file that standard input was redirected to; nothing from a device."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] -- so it is when it was closed at the start
+        return []
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return []
+    content = _all_input()
+    try:
+        text = decode_text(PIPED, content)
+    except WorkspaceError:
+        pass
+    else:
+        return [EmbeddedResource(resource=ResourceContents(uri=PIPED, text=text))] if text.strip() else []
+    # The agent knows what the model can take, and says so if it leaves it out.
+    blob = base64.b64encode(content).decode()
+    return [EmbeddedResource(resource=ResourceContents(uri=PIPED, blob=blob, mime_type=media_type(content)))]
+
+
+def standard_input() -> str:
+    """All of standard input as a text; empty if it was closed at the start."""
+    return _all_input().decode("utf-8", "replace")
+
+
+def _all_input() -> bytes:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] -- as above
+        return b""
+    descriptor = sys.stdin.fileno()
+    if not sys.stdin.isatty() and not select.select([descriptor], [], [], SILENCE)[0]:
+        hint = "crow run: waiting for standard input to end. To run without it: < /dev/null"
+        print(hint, file=sys.stderr, flush=True)
+    content = bytearray()
+    while piece := os.read(descriptor, 1 << 20):
+        content += piece
+        if len(content) > MOST_PIPED:
+            raise WrongUsage(f"standard input is larger than {MOST_PIPED >> 20} MB. Attach a file instead")
+    return bytes(content)
+
+
+def attached(path: str) -> ResourceLink:
+    if not os.path.exists(path):
+        raise WrongUsage(f"--attach: no such file: {one_line(path)}")
+    return link_to(path)
+
+
+def link_to(path: str, lines: str = "") -> ResourceLink:
+    """A link to the file, which the agent follows: it knows what the model can take. `lines` such as `L5-7`."""
+    whole = os.path.abspath(path)
+    address = f"file://{quote(os.fsencode(whole))}" + (f"#{lines}" if lines else "")
+    return ResourceLink(uri=address, name=one_line(os.path.basename(whole)))

@@ -21,12 +21,12 @@ class Parser(argparse.ArgumentParser):
     def _complain(self, unknown: Sequence[str]) -> NoReturn:
         option = next((word for word in unknown if word.startswith("-")), "")
         if not option:
-            self.error(f"what is {unknown[0]!r} for?")
+            self.error(f"unexpected argument {unknown[0]!r}")
         name = option.partition("=")[0]
         hint = did_you_mean(name, self._option_string_actions)
         if any(action.dest == "prompt" for action in self._actions) and not hint:
-            hint = ' (a prompt that begins with "-" goes behind "--")'
-        self.error(f"there is no option {name}{hint}")
+            hint = ' (put "--" before a prompt that begins with "-")'
+        self.error(f"unknown option {name}{hint}")
 
     def words(self) -> "Words":
         """What may stand behind this command, for completion in a shell."""
@@ -75,13 +75,13 @@ def _kind_of(action: argparse.Action) -> Literal["", "file", "folder"]:
 def a_folder(text: str) -> str:
     """For an argument: an empty one is a variable that a script has not set, and means no folder, not this one."""
     if not text:
-        raise argparse.ArgumentTypeError("expected a folder, found nothing")
+        raise argparse.ArgumentTypeError("expected a folder")
     return text
 
 
 def a_file(text: str) -> str:
     if not text:
-        raise argparse.ArgumentTypeError("expected a file, found nothing")
+        raise argparse.ArgumentTypeError("expected a file")
     return text
 
 

@@ -43,10 +43,10 @@ def find_candidate(name: str | None, base_url: str | None, settings: Settings) -
         try:
             check_url("--base-url", base_url)
         except ValueError:
-            raise ConfigError("The address must begin with http:// or https:// and a host.") from None
+            raise ConfigError("The address must begin with http:// or https://, followed by a host.") from None
         name = name or name_for(base_url)
         if not NAME.fullmatch(name):
-            raise ConfigError("The name must be letters, digits, - or _.")
+            raise ConfigError("Use only letters, digits, - or _ in the name.")
         kind = VENDORS[name].type if name in VENDORS else "openai"
         return _own_server(name, ProviderSettings(type=kind, base_url=base_url))
     if name in VENDORS:
@@ -57,7 +57,7 @@ def find_candidate(name: str | None, base_url: str | None, settings: Settings) -
     if name in servers:
         return _local(name, servers[name], [])
     known = ", ".join([*VENDORS, *servers])
-    raise ConfigError(f'Nothing is known of a provider "{name}".', remedy=f"Give its --base-url, or one of {known}.")
+    raise ConfigError(f'Unknown provider "{name}".', remedy=f"Give its --base-url. Available: {known}.")
 
 
 def pick_candidate(settings: Settings) -> Candidate:
@@ -73,7 +73,7 @@ def pick_candidate(settings: Settings) -> Candidate:
         if provider.type != "scripted" and name not in VENDORS and name not in found.providers
     ]
     titles = [candidate.title + _note(candidate) for candidate in candidates]
-    print("Who runs the model?")
+    print("Which provider?")
     chosen = choose("Provider", [*titles, "Another OpenAI-compatible server"], _preferred(candidates))
     return candidates[chosen] if chosen < len(candidates) else _ask_for_server()
 
@@ -94,7 +94,7 @@ def _ask_for_server() -> Candidate:
         name = ask("A short name for it", name_for(base_url))
         try:
             if not NAME.fullmatch(name) or name in VENDORS:
-                raise ConfigError("The name must be letters, digits, - or _, and not a vendor's.")
+                raise ConfigError("Use only letters, digits, - or _ in the name, and not a vendor's name.")
             return find_candidate(name, base_url, Settings())
         except ConfigError as error:
             print(clean_prose(error.message))
@@ -154,7 +154,7 @@ MOST_NAMED = 6
 def pick_model(listed: list[str] | None, preferred: str) -> str:
     """`listed` is None if the provider has no list; then the name must be typed."""
     if not listed:
-        print("The provider does not list its models; type the name of one." if listed is None else "It has no model.")
+        print("The provider does not list its models. Type a name." if listed is None else "It has no models.")
         return _ask_for_name(preferred)
     models = sorted(listed, key=lambda model: (model != preferred, not can_chat(model)))
     shown: list[str] = models
@@ -188,7 +188,7 @@ def named(provider: str, models: list[str], wanted: str = "") -> str:
 
     usable = [model for model in models if can_chat(model)]
     if not usable:
-        return "It has no model."
+        return "It has no models."
     near = difflib.get_close_matches(wanted, usable, n=MOST_NAMED, cutoff=0.5) if wanted else []
     shown = [*near, *(model for model in usable if model not in near)][:MOST_NAMED]
     if len(usable) > len(shown):

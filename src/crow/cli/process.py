@@ -218,7 +218,7 @@ def report(error: Exception) -> int:
         _give_up_output()
         error = output_failed(error)
     if isinstance(error, FileNotFoundError) and not in_a_folder():
-        error = CrowError("The folder that you are in was deleted.", remedy="Go to another with cd.")
+        error = CrowError("The current folder was deleted.", remedy="Change to another with cd.")
     from crow.cli.render_screen import clean_prose
 
     print(f"crow: {clean_prose(_one_line(_describe(error)))}", file=sys.stderr)

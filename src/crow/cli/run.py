@@ -12,12 +12,13 @@ import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TextIO
 
 import msgspec
 
-from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
-from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
-from crow.cli.answer_keys import Nobody, choices_of, rejection
+from crow.acp.client import AgentFailed, Client, Rejection, RemoteAgent, start_agent
+from crow.acp.wire import AgentMessageChunk, ContentBlock, RequestPermissionRequest, Update
+from crow.cli.answer_keys import Answerer, Nobody, choices_of, rejection
 from crow.cli.interactive_client import (
     AGENT,
     Interrupts,
@@ -30,17 +31,21 @@ from crow.cli.interactive_client import (
 )
 from crow.cli.opening import (
     Opening,
+    WrongUsage,
     add_opening_arguments,
+    attached,
     chosen_session,
     folder_of,
     named_session,
+    piped,
     read_opening,
+    standard_input,
 )
 from crow.cli.process import log_to_file
 from crow.cli.render import Renderer, how_it_stopped
-from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
-from crow.cli.render_screen import DIM, Screen, clean_json
-from crow.cli.run_prompt import WrongUsage, attached, piped, standard_input
+from crow.cli.render_calls import in_words
+from crow.cli.render_prose import prose
+from crow.cli.render_screen import DIM, Screen, clean_answer, clean_json
 from crow.cli.terminal import is_interactive, keyboard_of
 from crow.config.home import home
 from crow.config.load import parse_allowed
@@ -54,12 +59,12 @@ REJECTED = 3
 HOW_TO_ANSWER = 'Answer with: crow run --continue "…"'
 HOW_TO_GO_ON = 'Continue with: crow run --continue "go on"'
 EXAMPLES = """\
-what is piped in goes with the prompt; only the answer goes to standard output where that is no terminal:
+piped input is added to the prompt; unless standard output is a terminal, it gets only the answer:
   git diff | crow run "review this" > review.md
-  crow run --quiet --allow 'terminal:npm test *' "mend the failing test"
+  crow run --quiet --allow 'terminal:npm test *' "fix the failing test"
   crow run --continue "and now the documentation"
 
-exit codes: 0 done · 1 another stop, or an error · 2 wrong usage · 3 something was rejected, as nobody could be asked ·
+exit codes: 0 done · 1 stopped, or an error · 2 wrong usage · 3 a request was rejected: nobody to ask ·
 130 interrupted
 """
 
@@ -77,14 +82,18 @@ class RunRequest(msgspec.Struct, frozen=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help='what to do; "-" or nothing reads standard input')
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help='what to do; "-" or nothing: read standard input')
     add_opening_arguments(parser)
     parser.add_argument(
-        "--allow", metavar="RULE", action="append", default=[], help="for this run: a tool, as 'terminal:npm test *'"
+        "--allow",
+        metavar="RULE",
+        action="append",
+        default=[],
+        help="a rule for this run: 'terminal:npm test *'",
     )
     output = parser.add_mutually_exclusive_group()
-    output.add_argument("--quiet", action="store_true", help="print the final text alone")
-    output.add_argument("--json", action="store_true", help="print the ACP messages' params, one a line")
+    output.add_argument("--quiet", action="store_true", help="print only the final text")
+    output.add_argument("--json", action="store_true", help="print the params of ACP messages, one per line")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -132,11 +141,11 @@ def _is_shared(session: SessionEntry, arguments: argparse.Namespace) -> bool:
     [there] = with_states([session])
     if there.state == "saved":
         return False
-    where = f"This conversation is open in {' and '.join(there.clients) or 'another program'} (process {there.process})"
+    where = f"This session is open in {' and '.join(there.clients) or 'another program'} (process {there.process})"
     if arguments.allow:
-        raise CrowError(f"{where}, whose rules hold: --allow has no effect there.", remedy="Close it there first.")
+        raise CrowError(f"{where}, so --allow has no effect.", remedy="Close it there first.")
     if there.state != "idle":
-        raise CrowError(f"{where}, where a turn is running.", remedy="Wait for its end, or stop it.")
+        raise CrowError(f"{where}, where a turn is running.", remedy="Wait for it to end, or stop it.")
     return True
 
 
@@ -278,10 +287,10 @@ def _exit_code(code: int, nobody: Nobody) -> int:
     """The exit code; where something could not be asked, with what to do about it."""
     if not nobody.rejected:
         return code
-    what = "1 question was" if nobody.rejected == 1 else f"{nobody.rejected} questions were"
+    what = "1 request was" if nobody.rejected == 1 else f"{nobody.rejected} requests were"
     print(
-        f"crow: {what} answered with no, as there is no terminal to ask in. "
-        "Allow it with --allow, such as --allow 'terminal:npm test *', or with another --mode.",
+        f"crow: {what} rejected: no terminal to ask in. "
+        "To allow it, use --allow, such as --allow 'terminal:npm test *', or another --mode.",
         file=sys.stderr,
     )
     return REJECTED if code == 0 else code
@@ -315,3 +324,89 @@ def _print_line(params: bytes) -> None:
     line = clean_json(bytes(params).decode()).encode()
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
+
+
+# --- the model's words alone: each message as it comes, or only the last one
+
+
+class PlainAnswer:
+    """Writes messages as they were written, an empty line between two of them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.screen = Screen(stream)
+        self._message: str | None = None
+
+    def take(self, chunk: AgentMessageChunk) -> None:
+        text = clean_answer(in_words(chunk.content))
+        if self._message is not None and chunk.message_id != self._message:
+            text = ("\n\n" if self.screen.column else "\n") + text.lstrip("\n")
+        if text:
+            self._message = chunk.message_id
+            self.screen.write(text)
+            self.screen.flush()
+
+    def end(self) -> None:
+        self.screen.end_line()
+        self.screen.flush()
+
+
+class SplitClient(RenderingClient):
+    """The model's messages go to `answer`, everything else to the renderer."""
+
+    def __init__(self, renderer: Renderer, answerer: Answerer, answer: PlainAnswer) -> None:
+        super().__init__(renderer, answerer)
+        self._answer = answer
+
+    def show(self, update: Update) -> None:
+        if isinstance(update, AgentMessageChunk):
+            self.renderer.pause()  # both streams may lead to one place
+            self._answer.take(update)
+            self.renderer.wait("writing")
+        else:
+            super().show(update)
+
+
+class FinalText:
+    """Keeps the last message."""
+
+    def __init__(self) -> None:
+        self._message: str | None = None
+        self._pieces: list[str] = []
+
+    def take(self, chunk: AgentMessageChunk) -> None:
+        if chunk.message_id != self._message:
+            self._message = chunk.message_id
+            self._pieces.clear()
+        self._pieces.append(in_words(chunk.content))
+
+    def print_to(self, screen: Screen) -> None:
+        """In a terminal its Markdown is styled; elsewhere it is the text as it was written."""
+        text = "".join(self._pieces)
+        if screen.width is None:
+            screen.write(clean_answer(text.strip("\n")))
+        else:
+            shown = prose(screen)
+            shown.feed(text.strip("\n"))
+            shown.end()
+        screen.end_line()
+        screen.flush()
+
+
+class QuietClient(RenderingClient):
+    """Shows questions, and nothing else."""
+
+    def __init__(self, stream: TextIO, answerer: Answerer, text: FinalText) -> None:
+        super().__init__(Renderer(Screen(stream)), answerer)
+        self._stream = stream
+        self._text = text
+
+    def show(self, update: Update) -> None:
+        if isinstance(update, AgentMessageChunk):
+            self._text.take(update)
+
+    async def permit(self, request: RequestPermissionRequest) -> str | Rejection | None:
+        if isinstance(self._answerer, Nobody):
+            option = (await self._answerer.choose(choices_of(request.options))).option
+            return option.option_id if option else None
+        self.renderer = Renderer(Screen(self._stream))  # each question for itself: what led to it is not shown
+        return await super().permit(request)

@@ -62,34 +62,34 @@ class NoSession(CrowError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    _add_list(actions.add_parser("list", help="the last ones, newest first"))
-    show = actions.add_parser("show", help="print a conversation")
-    show.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+    _add_list(actions.add_parser("list", help="list sessions, newest first"))
+    show = actions.add_parser("show", help="print a session")
+    show.add_argument("id", metavar="ID", help="the session's ID, or the beginning of it")
     show.set_defaults(act=_show)
-    _add_export(actions.add_parser("export", help="write a conversation as Markdown or JSON"))
-    delete = actions.add_parser("delete", help="delete conversations for good")
-    delete.add_argument("ids", metavar="ID", nargs="+", help="an id, or the beginning of it")
+    _add_export(actions.add_parser("export", help="write a session as Markdown or JSON"))
+    delete = actions.add_parser("delete", help="delete sessions permanently")
+    delete.add_argument("ids", metavar="ID", nargs="+", help="a session's ID, or the beginning of it")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     delete.set_defaults(act=_delete)
-    stop = actions.add_parser("stop", help="end a turn that runs elsewhere, such as one whose editor is gone")
-    stop.add_argument("ids", metavar="ID", nargs="+", help="an id, or the beginning of it")
+    stop = actions.add_parser("stop", help="stop a turn running elsewhere, such as one whose editor is gone")
+    stop.add_argument("ids", metavar="ID", nargs="+", help="a session's ID, or the beginning of it")
     stop.set_defaults(act=_stop)
     _add_list(parser)  # without an action, they are listed
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cwd", metavar="D", type=a_folder, help="only those of this folder")
+    parser.add_argument("--cwd", metavar="D", type=a_folder, help="only sessions of this folder")
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--limit", metavar="N", type=_positive, default=MOST_LISTED, help=f"how many ({MOST_LISTED})")
     number.add_argument("--all", action="store_true", help="all there are")
-    parser.add_argument("--json", action="store_true", help="for programs: with whole ids, times in milliseconds")
+    parser.add_argument("--json", action="store_true", help="for programs: full IDs, times in milliseconds")
     parser.set_defaults(act=_list)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+    parser.add_argument("id", metavar="ID", help="the session's ID, or the beginning of it")
     parser.add_argument(
-        "--format", choices=("markdown", "json"), default="markdown", help="json has all that is stored"
+        "--format", choices=("markdown", "json"), default="markdown", help="json has everything that is stored"
     )
     parser.add_argument("--output", metavar="FILE", help="a new file, instead of standard output")
     parser.set_defaults(act=_export)
@@ -98,7 +98,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return number
 
 
@@ -119,7 +119,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _write(clean_json(msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n").encode())
     elif not entries:
-        print("There are no sessions yet." if arguments.cwd is None else "There are no sessions of this folder.")
+        print("No sessions yet." if arguments.cwd is None else "No sessions in this folder.")
     else:
         _print_table(listed, ids)
     if len(listed) < len(entries):
@@ -170,7 +170,7 @@ def _export(arguments: argparse.Namespace) -> int:
 def _delete(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not is_interactive():
         _with_store(lambda store: _find_all(store, arguments.ids))  # with a wrong id, --yes would not help
-        print("crow sessions: there is nobody to ask. To delete without being asked use --yes.", file=sys.stderr)
+        print("crow sessions: no terminal to ask in. To delete without asking, use --yes.", file=sys.stderr)
         return 2
     return _with_store(lambda store: _delete_all(store, arguments.ids, yes=arguments.yes))
 
@@ -183,11 +183,9 @@ async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> 
     for entry in entries:
         name = f"{entry.id} ({entry.shown_title})"
         there = living.get(entry.id)
-        is_open = (
-            f" It is open in process {there.process}: nothing that is said there is kept any more." if there else ""
-        )
-        if not yes and not _confirmed(f"Delete {name} for good?{is_open}"):
-            print(f"Kept {name}.")
+        is_open = f" It is open in process {there.process}; new messages there will not be stored." if there else ""
+        if not yes and not _confirmed(f"Delete {name} permanently?{is_open}"):
+            print(f"Not deleted: {name}.")
             continue
         try:
             await store.delete(entry.id)
@@ -214,7 +212,7 @@ async def _stop_all(store: SessionStore, ids: Sequence[str]) -> int:
             print(f"crow: {name} was not stopped. {error}", file=sys.stderr)
             failed = 1
         else:
-            print(f"Stopped {name}." if stopped else f"No turn of {name} is running.")
+            print(f"Stopped {name}." if stopped else f"{name} is not running.")
     return failed
 
 
@@ -246,7 +244,7 @@ def _with_store(work: Callable[[SessionStore], Awaitable[Given]], without: Given
     place = home(os.environ)
     if not is_there(os.path.join(place, FILE_NAME)):
         if without is None:
-            raise NoSession("There are no sessions yet.", remedy=f"They would be kept in {place}.")
+            raise NoSession("No sessions yet.", remedy=f"They will be stored in {place}.")
         return without
 
     async def run() -> Given:
@@ -279,10 +277,10 @@ async def _find(store: SessionStore, id: str) -> SessionEntry:
     except SessionUnknown:
         pass
     if not entries:
-        raise NoSession(f"There is no session {one_line(id)!r}.", remedy="crow sessions list names those there are.")
+        raise NoSession(f"No session {one_line(id)!r}.", remedy="To list sessions: crow sessions list")
     names = short_ids([entry.id for entry in entries])
     some = ", ".join(list(names.values())[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-    raise NoSession(f"{len(entries)} sessions begin with {one_line(id)!r}: {some}.", remedy="Give more of the id.")
+    raise NoSession(f"{len(entries)} sessions begin with {one_line(id)!r}: {some}.", remedy="Use more of the ID.")
 
 
 async def _all_entries(store: SessionStore) -> list[SessionEntry]:

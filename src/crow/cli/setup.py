@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
         _print_text(name.lower(), editor, how)
         _warn_of_unseen_key(editor)
         return 0
-    if editor.settings_file is None or editor.entry is None:
+    if not editor.settings:
         print(
             f"crow: nothing was written: --write does not support {editor.title}. Add this by hand:",
             file=sys.stderr,
@@ -55,11 +55,11 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _print_text(name: str, editor: Editor, how: Launch) -> None:
-    place = f"{editor.settings_file(os.environ)}, {editor.where}" if editor.settings_file else editor.where
+    place = f"{editor.settings_file(os.environ)}, {editor.where}" if editor.settings else editor.where
     print(f"Paste this into {place}:\n")
-    print(editor.text(how))
+    print(editor.to_paste(how))
     print()
-    if editor.settings_file:
+    if editor.settings:
         print(f"If the file has settings already, add only what is missing, or run: crow setup {name} --write")
     print(editor.then)
 
@@ -89,7 +89,7 @@ def _write(editor: Editor, how: Launch, path: str, entry: dict[str, object]) -> 
             _expect_writable(path)
     except CannotMerge as trouble:
         print(f"crow: {path} was not changed: {trouble}", file=sys.stderr)
-        print(f"Add this by hand to {editor.where}:\n\n{editor.text(how)}")
+        print(f"Add this by hand to {editor.where}:\n\n{editor.to_paste(how)}")
         return 1
     if new == old:
         print(f"{editor.title} is already set up: {path} has the agent {AGENT_NAME}. Nothing changed.")

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import argparse  # only for the types
 
 LOG_IN = ("login", "choose a provider and a model")
-DEMO = ("demo", "see it work first; needs no key")
+DEMO = ("demo", "see it work first, without a key")
 CONNECT = ("setup EDITOR", "connect zed, jetbrains, neovim, emacs, toad or vscode")
-TRY = ("chat", "talk to it here")
+TRY = ("chat", "chat with it here")
 CHECK = ("doctor", "check everything")
 
 
@@ -45,7 +45,7 @@ def main(arguments: "argparse.Namespace | None" = None) -> int:
         found = asyncio.run(_discover(settings))
     except ConfigError as error:
         _line("config", f"broken. {error}")
-        _next_steps(CHECK, before=("mend it", "then run crow again"))
+        _next_steps(CHECK, before=("fix it", "then run crow again"))
         return 1
     problem = _problem(found)
     _line("model", _model(found, problem))
@@ -83,7 +83,7 @@ def _model(found: Discovery, problem: str) -> str:
         # Where nothing is there to choose from, the next steps below say what to do.
         return f"none yet. {how_to_choose(found, os.environ)}" if without_a_model(found, os.environ) else "none yet"
     named = f"{found.default} (from {found.chosen_by})"
-    return f"{named}, but it cannot be used. {problem}" if problem else named
+    return f"{named}, but it does not work: {problem}" if problem else named
 
 
 def _problem(found: Discovery) -> str:
@@ -110,7 +110,7 @@ def _servers(found: Discovery) -> str:
     return "; ".join(
         f"{name} with {', '.join(models[:3])}{' and more' if len(models) > 3 else ''}"
         if models
-        else f"{name}, which has no model yet"
+        else f"{name}(no models yet)"
         for name, models in found.local_models.items()
     )
 

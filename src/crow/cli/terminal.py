@@ -77,7 +77,7 @@ def choose(question: str, options: list[str], default: int = 0) -> int:
         answer = ask(question, str(default + 1))
         if answer.isdecimal() and 0 < int(answer) <= len(options):
             return int(answer) - 1
-        print(f"A number from 1 to {len(options)}, please.")
+        print(f"Enter a number from 1 to {len(options)}.")
 
 
 def ask_secret(question: str) -> str:
@@ -93,5 +93,5 @@ def ask_secret(question: str) -> str:
             return getpass.getpass(f"{question}: ").strip()
         except getpass.GetPassWarning:
             raise CrowError(
-                "This terminal would show the key while it is typed.", remedy="Use `crow login --key-stdin`."
+                "This terminal would show the key as you type.", remedy="Use `crow login --key-stdin`."
             ) from None

@@ -25,22 +25,22 @@ START_TIMEOUT = 10.0
 DEFAULT_PORT = 2769
 """The letters of "crow" on a telephone's keys."""
 EXAMPLES = """\
-The link is good once and for ten minutes. Whoever opens it gets a token of its own, which is good until it was unused
-for 30 days. Run `crow web` again, beside the one that runs, for another link.
+The link works once, for 10 minutes. The browser that opens it gets a token, which expires after 30 days without use.
+Run `crow web` again while it is running for another link.
 
 examples:
   crow web --open                              serve, and open the page in the browser
   crow web --behind https://me.example.ts.net  a proxy of yours offers it under that address, with TLS
   crow web --token                             a token for another client of the protocol, at /acp
-  crow web --forget                            list the pages and clients that have a token
-  crow web --forget all                        let none of them in any longer
+  crow web --forget                            list the tokens of pages and clients
+  crow web --forget all                        revoke all of them
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--port", metavar="PORT", type=_port, help=f"the port to serve on; usually {DEFAULT_PORT}")
+    parser.add_argument("--port", metavar="PORT", type=_port, help=f"the port (default: {DEFAULT_PORT})")
     parser.add_argument("--open", action="store_true", help="open the link in the browser")
     parser.add_argument(
         "--behind",
@@ -48,13 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_origin,
         help="the address under which a proxy of yours offers the page, such as https://me.example.ts.net",
     )
-    parser.add_argument("--token", action="store_true", help="print a token for another client, and leave")
+    parser.add_argument("--token", action="store_true", help="print a token for another client")
     parser.add_argument(
         "--forget",
         metavar="ID",
         nargs="?",
         const="",
-        help="forget the token with that id, or all; without an id, list them",
+        help="revoke the token with this ID, or all; without an ID, list them",
     )
     parser.set_defaults(wrong_usage=parser.error)
 
@@ -92,14 +92,14 @@ def main(arguments: argparse.Namespace) -> int:
     from crow.store.web_owner import WebOwner
 
     if arguments.token and arguments.forget is not None:
-        arguments.wrong_usage("--token goes without --forget")
+        arguments.wrong_usage("--token cannot be combined with --forget")
     folder = home(os.environ)
     owner = WebOwner.claim(folder)
     if owner is None:
         return asyncio.run(_beside(arguments, folder))
     try:
         if arguments.token:
-            raise CrowError("No crow web runs.", remedy="Start one, and run crow web --token beside it.")
+            raise CrowError("crow web is not running.", remedy="Start it, then run crow web --token.")
         if arguments.forget is not None:
             return asyncio.run(_forget(folder, arguments.forget))
         from crow.cli.web_server import serve
@@ -141,8 +141,8 @@ async def _beside(arguments: argparse.Namespace, folder: str) -> int:
         if token.token:
             _print_token(token.token, token.id)
         else:
-            print(f"The token is shown in {_terminal_of(web)}.", file=sys.stderr)
-        print(f"It is good at {web_socket_address(token.origin)}.", file=sys.stderr)
+            print(f"The token is in {_terminal_of(web)}.", file=sys.stderr)
+        print(f"Use it at {web_socket_address(token.origin)}.", file=sys.stderr)
         return 0
     if arguments.forget is not None:
         known = (await ask("_crow/web/tokens", {}, KnownTokens)).tokens
@@ -154,10 +154,10 @@ async def _beside(arguments: argparse.Namespace, folder: str) -> int:
     _refuse_other_address(arguments, web)
     given = await ask("_crow/web/link", {}, GivenLink)
     if given.has_page and not given.link:
-        print(f"A crow web runs already: a new link is shown in {_terminal_of(web)}.", file=sys.stderr)
+        print(f"crow web is already running: a new link is in {_terminal_of(web)}.", file=sys.stderr)
         return 0
-    follows = " A new link to it:" if given.has_page else ""
-    print(f"A crow web runs already (process {web.process}).{follows}", file=sys.stderr)
+    follows = " New link:" if given.has_page else ""
+    print(f"crow web is already running (process {web.process}).{follows}", file=sys.stderr)
     show_link(given, open_it=arguments.open)
     return 0
 
@@ -175,12 +175,12 @@ async def _running(folder: str) -> "RunningWeb":
     end = time.monotonic() + START_TIMEOUT
     while (web := find_web(folder)) is None or not web.socket:
         if time.monotonic() > end:
-            raise CrowError("A crow web runs that cannot be asked for a link.", remedy="End it, and start another.")
+            raise CrowError("The running crow web does not answer.", remedy="Stop it and start another.")
         await asyncio.sleep(0.05)
     if is_command(int(web.process)):
         # A command that serves our sessions could answer the question whether it may run.
-        said = f"The crow web that runs (process {web.process}) was started by a command that a Crow runs."
-        raise CrowError(said, remedy="End it, and start one yourself.")
+        said = f"The crow web that runs (process {web.process}) was started by a command of Crow's."
+        raise CrowError(said, remedy="Stop it, and start one yourself.")
     return web
 
 
@@ -190,8 +190,8 @@ def _refuse_other_address(arguments: argparse.Namespace, web: "RunningWeb") -> N
         is_elsewhere = True
     if is_elsewhere:
         raise CrowError(
-            f"A crow web runs already, at {web.origin} (process {web.process}).",
-            remedy="End it first, to have it at another address.",
+            f"crow web is already running at {web.origin} (process {web.process}).",
+            remedy="Stop it first to use another address.",
         )
 
 
@@ -209,7 +209,7 @@ def show_link(given: "GivenLink", *, open_it: bool) -> None:
     print(given.link, flush=True)
     if given.is_behind:
         _print_code(given.link)
-    print("The link is good once, for ten minutes; `crow web` prints another.", file=sys.stderr)
+    print("One-time link, valid for 10 minutes. For another: crow web", file=sys.stderr)
     if open_it:
         from functools import partial
 
@@ -251,12 +251,12 @@ def _open_in_browser(link: str) -> None:
     else:
         is_open = False
     if not is_open:
-        print("No browser could be opened: open the link yourself.", file=sys.stderr, flush=True)
+        print("No browser could be opened. Open the link yourself.", file=sys.stderr, flush=True)
 
 
 def _print_token(secret: str, id: str) -> None:
     print(secret, flush=True)
-    print(f"Clients show it as `Authorization: Bearer TOKEN`. crow web --forget {id} ends it.", file=sys.stderr)
+    print(f"Clients send it as `Authorization: Bearer TOKEN`. To revoke it: crow web --forget {id}", file=sys.stderr)
 
 
 def _chosen(known: "Sequence[StoredToken]", id: str) -> list[str] | None:
@@ -265,13 +265,13 @@ def _chosen(known: "Sequence[StoredToken]", id: str) -> list[str] | None:
         return None
     ids = [token.id for token in known if id in ("all", token.id)]
     if not ids and id != "all":
-        raise CrowError(f"There is no token {id[:40]!r}.", remedy="crow web --forget lists them.")
+        raise CrowError(f"No token {id[:40]!r}.", remedy="To list tokens: crow web --forget")
     return ids
 
 
 def _list(known: "Sequence[StoredToken]") -> int:
     if not known:
-        print("No page and no client has a token.")
+        print("No tokens.")
     for token in known:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(token.used))
         print(f"{token.id}  last used {used}  {token.name}")
@@ -279,5 +279,5 @@ def _list(known: "Sequence[StoredToken]") -> int:
 
 
 def _say_forgotten(gone: "Sequence[StoredToken]") -> int:
-    print(f"Forgotten: {', '.join(token.id for token in gone) or 'none'}.")
+    print(f"Revoked: {', '.join(token.id for token in gone) or 'none'}.")
     return 0

@@ -49,7 +49,7 @@ def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
             await server.close()
             ownership = host.get().ownership
             if ownership.has_others(None):
-                print("Turns that editors watch are finished first; Ctrl-C again ends them.", file=sys.stderr)
+                print("Waiting for turns that editors watch. Press Ctrl-C again to stop them.", file=sys.stderr)
                 await ownership.hand_over()
 
         status = await serve_until_shutdown(server.serve(listener), close, finish)
@@ -76,14 +76,14 @@ def listen(wanted: int | None) -> socket.socket:
         return socket.create_server((ADDRESS, wanted or DEFAULT_PORT))
     except OSError as error:
         if wanted is not None:
-            said = f"Port {wanted} cannot be used: {os.strerror(error.errno or 0).lower()}."
-            raise CrowError(said, remedy="Choose another with --port, or none.") from None
+            said = f"Port {wanted} is not available: {os.strerror(error.errno or 0).lower()}."
+            raise CrowError(said, remedy="Choose another with --port, or leave it out.") from None
     return socket.create_server((ADDRESS, 0))
 
 
 def _tell_of_other_port(port: int, *, has_pages: bool) -> None:
     """Whoever has the port now has the browser's storage of that address, if one of our pages is loaded anew there."""
-    print(f"Port {DEFAULT_PORT} is taken by another program: this is at {port}.", file=sys.stderr)
+    print(f"Port {DEFAULT_PORT} is in use by another program; using {port}.", file=sys.stderr)
     if has_pages:
         said = "If you loaded a page of Crow anew there, it may have the page's token: crow web --forget all ends it."
         print(said, file=sys.stderr)

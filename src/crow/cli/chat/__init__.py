@@ -16,9 +16,16 @@ import sys
 
 from crow.cli.chat.messages import clean_lines
 from crow.cli.interactive_client import complain, prepare_output
-from crow.cli.opening import add_opening_arguments, chosen_session, folder_of, named_session, read_opening
+from crow.cli.opening import (
+    WrongUsage,
+    add_opening_arguments,
+    attached,
+    chosen_session,
+    folder_of,
+    named_session,
+    read_opening,
+)
 from crow.cli.process import log_to_file
-from crow.cli.run_prompt import WrongUsage, attached
 from crow.cli.terminal import is_interactive, only_prints_lines
 from crow.config.home import home
 from crow.errors import CrowError

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from crow.acp.wire import AvailableCommand, AvailableCommandsUpdate, ContentBlock, ResourceLink
-from crow.cli.run_prompt import link_to
+from crow.cli.opening import link_to
 from crow.config.toml import nearest
 from crow.timeouts import timeout
 from crow.visible import one_line
@@ -90,8 +90,7 @@ def missing(text: str, folder: str) -> str:
     files = list(dict.fromkeys(one_line(_LINES.sub("", name)) for name in names if _looks_like_a_file(name, folder)))
     if not files:
         return ""
-    said = f"is no file {files[0]}" if len(files) == 1 else f"are no files {', '.join(files[:-1])} and {files[-1]}"
-    return f"There {said}. The model gets your text as it is."
+    return f"File not found: {', '.join(files)}. Your message is sent as it is."
 
 
 def _named(text: str) -> Iterator[list[str]]:
@@ -151,8 +150,8 @@ class Commands:
         if not name or not self._told.is_set() or name in known:
             return ""
         meant = next((other for other in known if other.startswith(name)), "") or nearest(name, known)
-        instead = f"Did you mean /{meant}?" if meant else "/help lists the commands."
-        return f"There is no command /{name}. {instead} To send it to the model, put a space before it."
+        instead = f"Did you mean /{meant}?" if meant else "For a list: /help."
+        return f'Unknown command "/{name}". {instead} To send it as a message, put a space before it.'
 
     async def known_for(self, text: str) -> None:
         """Waits until the commands are known, for a text that looks like one."""
