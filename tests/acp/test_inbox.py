@@ -140,8 +140,9 @@ def test_a_session_that_another_process_goes_on_with_lives_there(editors):
     [row] = page.request("_crow/inbox")["sessions"]
     before = row["process"]
     first.kill()
+    assert second.prompt("go on") == {"stopReason": "end_turn"}
     page.wait_until(lambda: any(row.get("process", before) != before for row in told(page, session)), "its new process")
-    assert told(page, session)[-1]["state"] == "idle"
+    wait_for_state(page, session, "idle")
     page.close()
     second.close()
 
