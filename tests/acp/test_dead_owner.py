@@ -54,8 +54,9 @@ def killed_owner(folder: Path, stack: ExitStack, dice: random.Random) -> None:
     assert released["params"] == {"sessionId": session, "reason": sentence}
     eventually(lambda: (chat.pump(), sentence in chat.text)[1], "the chat's sentence")
     page.load(session, web.workspace)  # as the page does by itself
+    ended = len(chat.ends())
     chat.say("once more")
-    eventually(lambda: (chat.pump(), bool(chat.ends()))[1], "the end of the chat's turn")
+    eventually(lambda: (chat.pump(), len(chat.ends()) > ended)[1], "the end of the chat's turn")
     assert editor.prompt("once more") == {"stopReason": "end_turn"}
     assert editor.notices.count(sentence) == 1
     assert chat.text.count(sentence) == 1
