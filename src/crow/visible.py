@@ -278,11 +278,21 @@ def replace_lone_surrogates(json: bytes) -> bytes:
 
     Only those escapes are touched, so that everything else stays as it was written.
     """
-    escaped_halves = re.compile(
-        rb"(?<!\\)((?:\\\\)*)\\"  # an escape, and not the text of one
-        rb"(?:(?P<whole>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u[dD][89a-fA-F][0-9a-fA-F]{2})"
+
+    def without_half(escape: re.Match[bytes]) -> bytes:
+        start = at = escape.start()
+        while at and json[at - 1] == 0x5C:
+            at -= 1
+        if (start - at) % 2:  # an escaped backslash: the first half is plain text, and a second one stands alone
+            return escape[0][:6] + rb"\ufffd" if escape["second"] else escape[0]
+        return escape[0] if escape["second"] else rb"\ufffd"
+
+    half = rb"[0-9a-fA-F]{2}"
+    return re.sub(
+        rb"\\u[dD](?:[89abAB]" + half + rb"(?P<second>\\u[dD][c-fC-F]" + half + rb")|[89a-fA-F]" + half + rb")",
+        without_half,
+        json,
     )
-    return escaped_halves.sub(lambda escape: escape[0] if escape["whole"] else escape[1] + rb"\ufffd", json)
 
 
 def capitalised(text: str) -> str:

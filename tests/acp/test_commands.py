@@ -245,7 +245,7 @@ def test_export_writes_the_conversation_to_a_new_file_and_says_where(crow, tmp_p
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "Mend the parser, please!" in path.read_text()
     assert "Done." in path.read_text()
-    assert "is not overwritten" in said(crow, "/export")
+    assert "already exists" in said(crow, "/export")
     assert said(crow, "/export other.md") == f"Exported to `{crow.workspace / 'other.md'}`."
     assert said(crow, f"/export {tmp_path / 'x.md'}") == f"Exported to `{tmp_path / 'x.md'}`."
     assert "missing/folder/x.md" in said(crow, "/export missing/folder/x.md")

@@ -299,7 +299,7 @@ TABLE: dict[str, Hostile] = {
     ),
     "a server's message of a million empty pieces": Hostile(
         4 * MB,
-        called("failed", "its answer is malformed"),
+        called("failed", "its answer holds too many values"),
         CALL_SERVER_TWICE,
         message=4 * MB,
         servers=server("empty pieces", 4 * MB),
@@ -307,7 +307,7 @@ TABLE: dict[str, Hostile] = {
     ),
     "a server's table of 30 MB": Hostile(
         30 * MB,
-        called("completed", '{"rows": [[0, "0"], [1, "1"],', "bytes left out"),
+        called("failed", "its answer holds too many values"),
         CALL_SERVER_TWICE,
         message=30 * MB,
         servers=server("table", 30 * MB),
@@ -315,7 +315,7 @@ TABLE: dict[str, Hostile] = {
     ),
     "a server's table of a million empty rows": Hostile(
         4 * MB,
-        called("completed", '{"rows": [[], [], []', "bytes left out"),
+        called("failed", "its answer holds too many values"),
         CALL_SERVER_TWICE,
         message=4 * MB,
         servers=server("empty rows", 4 * MB),

@@ -310,7 +310,7 @@ def test_a_client_without_notices_is_told_in_the_text(open_editor):
     injected(crow.steer("First line.\nSecond line."))
     crow.cancel()
     assert prompt.answer()["stopReason"] == "cancelled"
-    told = "> The turn ended before the model got this message. Send it again if you still want it."
+    told = "> The turn ended before the model got this message. Send it again if you still need it."
     assert f"{told}\n>\n> First line.\n> Second line." in crow.text()
     crow.close()
     assert "First line." in told_after_load(open_editor, crow)[2]
@@ -449,7 +449,7 @@ def test_a_command_of_crows_own_takes_none(open_editor):
     crow.prompt("and more " * 400)
     compacting = crow.start_prompt("/compact")
     crow.wait_until(lambda: any(u["sessionUpdate"] == "compaction_update" for u in crow.updates), "the compaction")
-    assert "command of Crow's own" in refused(crow.steer(TEXT))
+    assert "A command is running" in refused(crow.steer(TEXT))
     crow.cancel()
     assert compacting.answer() == {"stopReason": "cancelled"}
 
@@ -572,7 +572,7 @@ def test_an_undo_takes_back_the_whole_turn(open_editor):
     assert prompt.answer() == ENDED
     assert (crow.workspace / "notes.txt").read_text() == "three\n"
     crow.prompt("/undo")
-    assert "the turn “count on”" in crow.text()
+    assert "Undid “count on”" in crow.text()
     assert (crow.workspace / "notes.txt").read_text() == "one\n"
     crow.prompt("what now?")
     assert counts(crow)[-1] == 0

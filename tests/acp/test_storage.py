@@ -182,7 +182,7 @@ def test_what_could_not_be_stored_when_the_editor_left_is_in_the_log(open_editor
     crow.wait_for_text("Once")
     fill_disk(crow)
     assert crow.close() == 0
-    assert f"{crow.session_id} was not stored to its end: " in (crow.home / "log" / "crow.log").read_text()
+    assert f"{crow.session_id} (left) was not stored to its end: " in (crow.home / "log" / "crow.log").read_text()
 
 
 @pytest.mark.parametrize(

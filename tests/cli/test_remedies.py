@@ -33,7 +33,7 @@ def test_a_wrong_model_name_leads_to_the_right_ones(tmp_path: Path) -> None:
         assert "`crow models` lists the models available" in said.stderr
         said = crow(tmp_path, "doctor")
         assert (
-            "✗ the model p/qwen-coder (from the config file) is not among the models of p\n"
+            "✗ the model p/qwen-coder (from the config file) is not in the list of p\n"
             "    It has qwen3-coder, mini, m2.\n"
             "    Choose one: crow login --provider p\n"
         ) in said.stdout

@@ -497,7 +497,7 @@ def test_a_budget_that_is_used_up_stops_it_with_words_where_nobody_can_be_asked(
 def test_in_a_terminal_a_key_says_how_to_go_on(tmp_path: Path, key: bytes, code: int) -> None:
     play_dear(tmp_path)
     with Terminal(tmp_path, "run", "--cwd", str(tmp_path / "project"), "read", TERM="xterm", NO_COLOR="1") as terminal:
-        terminal.expect("? The budget of this turn, 0.10 USD, is used up: 0.12 USD so far. How shall")
+        terminal.expect("? The budget of this turn, 0.10 USD, is used up: 0.12 USD so far. How do you")
         terminal.expect("  1  Continue with 0.10 USD more")
         terminal.expect("  3  Stop")
         terminal.expect("→ ")

@@ -26,8 +26,8 @@ BETWEEN_SHOWN = 0.1
 """Seconds between two signs of progress that are shown, and between two announcements of one change that are heard."""
 MOST_CALLS = 1000
 """Calls whose progress is told apart."""
-MOST_VALUES = 1_000_000
-"""JSON values of one message: decoded, each takes up to thirty times its bytes."""
+MOST_VALUES = 100_000
+"""JSON values of one message: decoded, each takes up to thirty times its bytes, and holds up everybody meanwhile."""
 MOST_PIECES = 1000
 """Pieces of content in one result."""
 MOST_LISTED = 2000
@@ -56,14 +56,14 @@ class _Answer(msgspec.Struct):
     method: msgspec.Raw | None = None
 
 
-def readable(message: bytes | bytearray, most_values: int = MOST_VALUES) -> bytes:
+def readable(message: bytes | bytearray) -> bytes:
     """A message with U+FFFD for what cannot be read in it; an error in place of an answer with too many values."""
     try:
         message.decode()
     except UnicodeDecodeError:
         message = message.decode("utf-8", "replace").encode()
     message = replace_lone_surrogates(bytes(message))
-    if _values(message) <= most_values or _values(_STRING.sub(b"", message)) <= most_values:
+    if _values(message) <= MOST_VALUES or _values(_STRING.sub(b"", message)) <= MOST_VALUES:
         return message
     return failed_answer(message, TOO_MANY_VALUES)
 

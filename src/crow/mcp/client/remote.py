@@ -20,7 +20,6 @@ from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.hosts import is_header_name, is_header_value
 from crow.config.settings import McpServerSettings
-from crow.mcp.client import message_guard
 from crow.mcp.client.message_guard import BYTE, THROWN_AWAY, MessageGuard, readable
 from crow.mcp.client.server_errors import MALFORMED, NOT_FOUND, ON_THE_WAY, ServerFailed, SessionExpired, fault_of
 from crow.mcp.client.stdio import LONGEST_LINE
@@ -33,8 +32,6 @@ CLOSE_TIMEOUT = 1.0
 """Seconds that a server gets for its answer when we leave."""
 LARGEST_EVENT = 2 * LONGEST_LINE
 """For the library, which counts all lines of an event together: a single one is stopped before, with the cause."""
-MOST_VALUES = message_guard.MOST_VALUES // 4
-"""JSON values of one message: the library decodes it by itself, and needs four times the room."""
 TRANSPORT_ERRORS = (
     "Server returned an error response",
     "Not Found",
@@ -197,7 +194,7 @@ class Remote:
                         size = len(chunk) - end
                     begun.append(chunk[end:])
             rest = b"".join(begun)
-            yield _readable_events(rest) if is_endless else readable(rest, MOST_VALUES)
+            yield _readable_events(rest) if is_endless else readable(rest)
 
         return limited
 
@@ -241,7 +238,7 @@ class Remote:
 def _readable_events(lines: bytes) -> bytes:
     """Lines of an event stream, each message in them readable."""
     return b"".join(
-        b"data:" + readable(line[5:], MOST_VALUES) if line.startswith(b"data:") else readable(line)
+        b"data:" + readable(line[5:]) if line.startswith(b"data:") else readable(line)
         for line in lines.splitlines(keepends=True)
     )
 

@@ -137,8 +137,7 @@ def check_no_wrapper(path: str, before: str, text: str, name: str, part: str, *,
         )
     if not numbers_of(old) and _has_numbers_of_read(suffix, before, text):
         raise WorkspaceError(
-            f"{name} has line numbers in its {part}, as `read` shows them; they are not part of the file. "
-            "Nothing was changed.",
+            f"{name} has line numbers in its {part}, which are not part of the file. Nothing was changed.",
             advice="Leave out the numbers and the tab after each.",
         )
     if suffix not in (*_MARKDOWN, ".diff", ".patch") and _is_diff_of(old, text):
