@@ -156,7 +156,7 @@ def test_outputs_that_are_gone_after_a_load_are_said_to_be(killed_with_outputs):
     assert not output.parent.exists()
     crow.prompt("look it up")
     messages = str(crow.model_requests()[-1]["messages"])
-    assert f"{output} does not exist. What a command printed is kept until its session is closed" in messages
+    assert f"{output} does not exist. Command output is kept until the session closes" in messages
 
 
 def test_outputs_of_killed_sessions_are_swept_when_any_session_is_opened(killed_with_outputs):

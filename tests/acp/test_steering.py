@@ -691,14 +691,14 @@ def test_killed_while_others_watch_they_are_told_what_is_left_over(tmp_path, ope
         id = injected(other.steer(TEXT))
     finally:
         victim.kill()
-    other.wait_until(lambda: any("cut off" in notice for notice in other.notices), "the end of the turn")
+    other.wait_until(lambda: any("has ended" in notice for notice in other.notices), "the end of the owner")
+    assert other.prompt("go on") == ENDED
     [left] = [update for update in other.updates if update.get("description") == TEXT]
     assert left["_meta"] == {"steering": {"leftOver": [{"messageId": id, "text": TEXT}]}}
-    assert other.prompt("go on") == ENDED
     assert counts(other)[-1] == 0
 
 
-def test_killed_while_others_watch_their_prompt_is_answered_with_what_is_left_over(tmp_path, open_editor):
+def test_killed_while_others_watch_their_prompt_fails_and_the_next_one_tells_what_is_left_over(tmp_path, open_editor):
     victim = Editor(tmp_path / "killed", script=reply(WAITING, when="write it") + DONE, environment=AUTO)
     try:
         session = victim.new_session()
@@ -712,7 +712,10 @@ def test_killed_while_others_watch_their_prompt_is_answered_with_what_is_left_ov
         id = injected(watchers[1].steer(TEXT))
     finally:
         victim.kill()
-    assert prompt.error().data["steering"] == {"leftOver": [{"messageId": id, "text": TEXT}]}
+    assert "has ended" in prompt.error().message
+    assert watchers[0].prompt("go on") == ENDED
+    [left] = [update for update in watchers[0].updates if update.get("description") == TEXT]
+    assert left["_meta"] == {"steering": {"leftOver": [{"messageId": id, "text": TEXT}]}}
 
 
 def test_killed_after_the_model_got_it_it_is_in_the_history(killed):

@@ -196,7 +196,7 @@ def test_the_names_in_a_folder_are_viewed_piece_by_piece(tmp_path: Path):
     async def talk(client: Client) -> None:
         assert (await done(client, "view", ".")).endswith("0999\n(3 more entries: go on with view_range [1001, -1])")
         assert await done(client, "view", ".", view_range=[1001, -1]) == "1000\n1001\n1002"
-        assert (await done(client, "view", ".", view_range=[2, 3])).startswith("0001\n0002\n(1000 more names")
+        assert (await done(client, "view", ".", view_range=[2, 3])).startswith("0001\n0002\n(1000 more entries")
 
     with_server(tmp_path, talk)
 

@@ -12,6 +12,7 @@ from crow.events import (
     Event,
     Notice,
     StateChanged,
+    SteeringLeftOver,
     TurnEnded,
     TurnStarted,
     milliseconds_now,
@@ -22,6 +23,7 @@ from crow.live.face import MOST_TRIES, Face
 from crow.live.feed import Feed, SessionStream
 from crow.live.files import FacesWorkspace
 from crow.live.questions import Questions
+from crow.session.recovery import CUT_OFF
 from crow.session.replay import PastCall, PastItem, replayed
 from crow.session.running_turn import Turns
 from crow.visible import code
@@ -106,6 +108,9 @@ class Faces:
             if not replay:
                 items = [item for item in items if isinstance(item, PastCall) and item.result is None]
             await face.sink.replay(items, in_turn=_turn_is_open(past))
+            if not replay:
+                for event in _cut_off_messages(past):
+                    face.sink.take(event)
 
         try:
             await feed.join(show, past)
@@ -263,6 +268,15 @@ def _code_of(face: Face) -> str:
     """Its name is what it calls itself, and no part of the sentence."""
     name = code(face.name, LONGEST_NAME)
     return f"{name} watches this session. If that is you, type this code there: {face.code}"
+
+
+def _cut_off_messages(past: Sequence[Event]) -> Sequence[SteeringLeftOver]:
+    """The messages into the last turn that the model did not get because its process ended: untold so far."""
+    began = next((at for at in range(len(past) - 1, -1, -1) if isinstance(past[at], TurnStarted)), len(past))
+    last_turn = past[began:]
+    if not any(isinstance(event, TurnEnded) and event.error == CUT_OFF for event in last_turn):
+        return []
+    return [event for event in last_turn if isinstance(event, SteeringLeftOver)]
 
 
 def _turn_is_open(past: Sequence[Event]) -> bool:
