@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/lock.txt
-# Several tests at once: three for each core, as many of them wait; `make test PROCESSES=1` says otherwise.
+# Several tests at once: five for each core, as most of them wait; `make test PROCESSES=1` says otherwise.
 PROCESSES ?= auto
 SIDE_BY_SIDE := --processes $(PROCESSES)
 

@@ -22,7 +22,7 @@ from _pytest.runner import runtestprotocol
 from tests.support import warm
 
 FORK = multiprocessing.get_context("fork")
-PER_CORE = 3
+PER_CORE = 5
 """Processes. Half of the tests mostly wait: with one process for each core the suite takes half as long again."""
 
 

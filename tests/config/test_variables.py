@@ -83,7 +83,7 @@ def test_the_address_of_a_variable_is_not_looked_for_in_the_config(user: Path) -
 
 def test_doctor_doubts_a_variable_that_is_nearly_one_of_ours(user: Path) -> None:
     said = crow(user, "doctor", "--offline", CROW_MODLE="s/y", CROWD="1", CROW_TEST_PROCESSES="2")
-    assert "! the variable CROW_MODLE " in said.stdout
-    assert "CROW_MODEL?" in said.stdout
+    assert "! unknown variable CROW_MODLE " in said.stdout
+    assert "Did you mean CROW_MODEL?" in said.stdout
     assert "CROWD" not in said.stdout
     assert "CROW_TEST" not in said.stdout

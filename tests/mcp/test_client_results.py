@@ -47,7 +47,7 @@ def test_of_far_too_many_pieces_the_first_are_told(tmp_path):
     _, editor = one_call(tmp_path, bad("many-pieces"), "go")
     text = told_model(editor)
     assert "piece 999\n" in text
-    assert "199,000 more" in text.splitlines()[-1], "that others are left out is said"
+    assert "19,000 more" in text.splitlines()[-1], "that others are left out is said"
 
 
 def test_so_they_are_in_a_resource_and_the_memory_stays_small(tmp_path):
@@ -56,7 +56,7 @@ def test_so_they_are_in_a_resource_and_the_memory_stays_small(tmp_path):
     editor.prompt("Go.")
     text = told_model(editor)
     assert text.startswith("note://0:\nnote 0\n\nnote://1:")
-    assert "199,000 more" in text.splitlines()[-1], "that others are left out is said"
+    assert "19,000 more" in text.splitlines()[-1], "that others are left out is said"
     assert highest_memory(editor) < 300
     editor.close()
 

@@ -49,7 +49,7 @@ class Server:
         send(id=id, result={"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
 
     def on_resources_read(self, id: Any, params: Any) -> None:
-        send(id=id, result={"contents": [{"uri": f"note://{n}", "text": f"note {n}"} for n in range(200_000)]})
+        send(id=id, result={"contents": [{"uri": f"note://{n}", "text": f"note {n}"} for n in range(20_000)]})
 
     def on_tools_list(self, id: Any, params: Any) -> None:
         while self.behaviour == "late" and not self.path.exists():
@@ -126,7 +126,7 @@ class Server:
             case "no-version":
                 send(jsonrpc=None, id=id, result={"content": []})
             case "many-pieces":
-                send(id=id, result={"content": [{"type": "text", "text": f"piece {n}"} for n in range(200_000)]})
+                send(id=id, result={"content": [{"type": "text", "text": f"piece {n}"} for n in range(20_000)]})
             case "silent":
                 return
             case "edits":

@@ -124,7 +124,7 @@ class Restless(Server):
 
 class Crowd(Server):
     def tools(self) -> list[Any]:
-        return [tool(f"go_{n}", "", {"type": "object"}) for n in range(150_000)]
+        return [tool(f"go_{n}", "", {"type": "object"}) for n in range(10_000)]
 
 
 class Library(Server):
