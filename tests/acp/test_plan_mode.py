@@ -93,8 +93,8 @@ def test_a_changing_tool_that_is_called_all_the_same_is_refused_unasked(plan, at
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     assert crow.permissions == []
     assert crow.the_call()["status"] == "failed"
-    assert "not allowed in mode `plan`" in last_result(crow)
-    assert "not allowed in mode `plan`" in crow.the_call()["content"][-1]["content"]["text"]
+    assert "not allowed in `plan` mode" in last_result(crow)
+    assert "not allowed in `plan` mode" in crow.the_call()["content"][-1]["content"]["text"]
     assert sorted(path.name for path in crow.workspace.iterdir()) == ["a.txt"]
     assert (crow.workspace / "a.txt").read_text() == "one\n"
 

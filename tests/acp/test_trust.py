@@ -13,7 +13,7 @@ from tests.support.editor import DISMISSED, NOTICES, SILENCE, chose
 from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply, run, say
 
-TITLE = "Trust what this project brings?"
+TITLE = "Trust what this project provides?"
 
 
 def write(path: Path, text: str = "text") -> Path:

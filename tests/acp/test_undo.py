@@ -97,7 +97,7 @@ def test_an_undo_that_names_its_turn_takes_back_no_other(tmp_path):
         editor.prompt("hello")
         editor.prompt("change them")
         editor.prompt("/undo t1")
-        assert "A newer turn has run since. Nothing was undone: look again." in editor.text()
+        assert "A newer turn has run since, so nothing was undone. Check what it did, then try again." in editor.text()
         assert changed(editor).keys() == ORIGINALS.keys()
         editor.prompt("/undo t2")
         assert changed(editor) == {}

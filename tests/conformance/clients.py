@@ -53,7 +53,7 @@ STEPS: list[tuple[tuple[str, ...], str]] = [
     (("prompt", "greet"), "Hello there."),
     (WAITING, "[done] cancelled"),
     (("set-mode", "plan"), "mode set: plan"),
-    (("prompt", "change"), "not allowed in mode `plan`"),
+    (("prompt", "change"), "not allowed in `plan` mode"),
     (("set", "mode", "edit"), "edit"),
     (("sessions", "list"), "greet"),
     (("sessions", "close"), ""),

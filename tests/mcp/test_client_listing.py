@@ -15,7 +15,7 @@ def test_one_that_changes_its_list_over_and_over_is_told_of_once_and_asked_less_
     left_out, restless = editor.notices
     assert "left out: unusable_0 (inputSchema: Input should be a valid dictionary" in left_out
     assert left_out.endswith(" and 90 more.")
-    assert restless.endswith("less and less often, finally every 30 s.")
+    assert restless.endswith("less and less often, eventually every 30 s.")
     assert int(listings.read_text()) <= 6
     editor.close()
 

@@ -562,7 +562,7 @@ def test_where_nothing_is_streamed_replies_are_taken_whole() -> None:
     error = from_status("house", 400, "Your organization must be verified to stream this model.")
     assert isinstance(error, ModelRejected)
     assert learned.learn(error, REFUSALS) == (
-        "house does not stream replies of gpt-5 until your OpenAI organization is verified."
+        "house does not stream replies from gpt-5 until your OpenAI organization is verified."
     )
     assert json.loads(encode(INFO, ModelRequest("", HELLO), learned))["stream"] is False
 

@@ -67,7 +67,7 @@ def test_it_does_not_count_in_another_folder_that_took_the_name_of_the_project(h
         for deed in deeds:
             verdict = asked.judge(deed)
             assert isinstance(verdict, Ask)
-            assert "was replaced by another folder since the session was opened" in verdict.reason
+            assert "has been replaced by another folder since the session was opened" in verdict.reason
             assert (verdict.session, verdict.project) == (None, None)
         asked.mode = "auto"
         assert word(asked.judge(deeds[0])) == "allow"  # by the mode, as before

@@ -276,7 +276,7 @@ def test_explanations(shop):
     )
     policy.mode = "plan"
     assert policy.explain(shop.line("make")) == (
-        "The command `make`, in mode `plan`:\n- Refused: running a command is not allowed in mode `plan`."
+        "The command `make`, in mode `plan`:\n- Refused: running a command is not allowed in `plan` mode."
     )
 
 

@@ -170,7 +170,7 @@ def check_home(place: str) -> Iterable[Check]:
         folder = os.path.dirname(folder)
     mode = _mode_of(place)
     if folder != place and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
-        yield failed(f"{place} cannot be created in {folder}", "Name another folder in CROW_HOME.")
+        yield failed(f"{place} cannot be created in {folder}", "Set CROW_HOME to another folder.")
     elif folder != place:
         yield fine(f"{place} will be created when there is something to store")
     elif not os.path.isdir(place):

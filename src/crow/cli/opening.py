@@ -46,7 +46,7 @@ def add_opening_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--attach", metavar="FILE", action="append", default=[], help="a file to send with the prompt")
     session = parser.add_mutually_exclusive_group()
     session.add_argument(
-        "--continue", dest="go_on", action="store_true", help="continue the last session of this folder"
+        "--continue", dest="go_on", action="store_true", help="continue the last session in this folder"
     )
     session.add_argument(
         "--resume", metavar="ID", nargs="?", const="", help="continue this session; without ID, pick one"

@@ -334,7 +334,7 @@ class Http(ReplyErrors):
         return ModelRejected(
             f"The TLS connection to {provider} at {url} failed ({reason}).",
             provider=provider,
-            remedy="Check the server's certificate. To trust another authority, set SSL_CERT_FILE.",
+            remedy="Check the server's certificate. To trust another certificate authority, set SSL_CERT_FILE.",
         )
 
 

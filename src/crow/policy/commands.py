@@ -130,7 +130,9 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
     """
     for folder in context.folders:
         if folder not in roots:
-            return f"{code(program(words[0]))} follows the files in its folder, which is not a root of the workspace"
+            return (
+                f"{code(program(words[0]))} obeys files in the folder it runs in, which is not a root of the workspace"
+            )
         if why := why_repository_untrusted(folder, context.execution.roots):
             return why
         if (program(words[0]) == "git" or "git" in words) and (why := _obeys_submodule(words, folder, context)):
@@ -146,7 +148,7 @@ def _obeys_submodule(words: tuple[str, ...], folder: str, context: CommandContex
     if takes_ignored(words) and (obeyed := obeyed_in_worktree(folder)):
         return f"it could change {code(obeyed)}, which git's configuration names"
     if context.brings_repository:
-        return "an earlier command may bring a repository, whose configuration git would follow"
+        return "an earlier command may add a repository whose configuration git would use"
     return context.execution.search.why_untracked_repository(folder, words)
 
 

@@ -261,7 +261,7 @@ def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:
         case "allow":
             return Allow(aspect)
         case "deny":
-            return Deny(aspect, f"{aspect} is not allowed in mode `{mode}`.")
+            return Deny(aspect, f"{aspect} is not allowed in `{mode}` mode.")
         case "ask":
             return Ask(aspect, why, Origin.BUILT_IN, offer("session"), offer("project"))
         case _:

@@ -99,7 +99,7 @@ class RulePolicy:
             return found
         lasting = RuleBook([*self._own, *self._of_user, *self._of_project], self._roots)
         situation = msgspec.structs.replace(situation, book=lasting)
-        reason = f"{shown(other)} was replaced by another folder since the session was opened."
+        reason = f"{shown(other)} has been replaced by another folder since the session was opened."
         return [
             Ask(verdict.rule, f"{reason} {verdict.reason}".rstrip(), verdict.origin)
             if isinstance(verdict, Ask)

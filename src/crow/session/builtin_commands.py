@@ -72,7 +72,9 @@ class SessionCommands:
                 CommandInfo("compact", "Summarise the conversation to free up context", "[what to keep]"), self._compact
             ),
             Command(
-                CommandInfo("clear", "Clear the model's context; you still see the conversation, and files stay"),
+                CommandInfo(
+                    "clear", "Clear the model's context; you still see the conversation, and files stay as they are"
+                ),
                 self._clear,
             ),
             Command(CommandInfo("context", "Show what fills the context window, and what was spent"), self._context),

@@ -41,7 +41,7 @@ from crow.turn.steering import nothing_to_steer
 if TYPE_CHECKING:
     from crow.turn.loop import Outcome
 
-COMMAND = "A command is running. It takes no messages."
+COMMAND = "A command is running. It does not accept messages."
 
 
 class Audience(Protocol):

@@ -202,7 +202,7 @@ class SessionModel:
         first, self._counted = not self._counted, True
         notice = silent_loss(self._info.name, request, event, first=first)
         if not notice and self._server is not None and not self._server.takes_tools:
-            notice = f"The server's template for {self._info.name} has no tools, so the model cannot use any."
+            notice = f"The server's template for {self._info.name} does not support tools, so the model cannot use any."
         self._noticed = bool(notice)
         return notice
 

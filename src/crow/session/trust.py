@@ -25,9 +25,9 @@ from crow.turn.requests import LiveSettings
 from crow.turn.spending import Budgets
 from crow.visible import one_line
 
-TITLE = "Trust what this project brings?"
+TITLE = "Trust what this project provides?"
 WHY = (
-    "The project brings commands, skills, servers or settings for Crow. Until you trust them, none of them is used. "
+    "The project provides commands, skills, servers or settings for Crow. Until you trust them, none of them is used. "
     "You will be asked again when they change."
 )
 THIS_SESSION = "Trust for this session only"

@@ -40,7 +40,7 @@ from crow.turn.call import Call
 from crow.visible import one_line
 
 NOTHING = "There is no turn to undo."
-ANOTHER = "A newer turn has run since. Nothing was undone: look again."
+ANOTHER = "A newer turn has run since, so nothing was undone. Check what it did, then try again."
 INTERRUPTED = "Interrupted before it was done."
 COMMANDS_STAY = "The turn also ran commands. Their effects are not undone."
 SERVERS_STAY = "The turn also used MCP tools. Their effects are not undone."
@@ -245,7 +245,7 @@ class _Undo:
         turn = f"“{self._turn.name}”" if self._turn.name else "the last turn"
         if self.did_nothing:
             lines = [f"Could not undo {turn}; it stays in the conversation.", *self._told_refused()]
-            return "\n\n".join([*lines, "Restore these files to what the turn left, then `/undo` again."])
+            return "\n\n".join([*lines, "Put these files back as the turn left them, then `/undo` again."])
         lines = [f"Undid {turn}; removed from the model's context."]
         if self._restored:
             lines.append(f"Restored: {', '.join(self._restored)}.")

@@ -272,7 +272,7 @@ class SessionRows:
         if running and owner.lives_elsewhere(other):
             since = time.strftime("%H:%M:%S", time.localtime(running / 1000))
             raise SessionBusy(
-                f"This session is running in another Crow (process {process_of(other)}) since {since}.",
+                f"This session has been running in another Crow (process {process_of(other)}) since {since}.",
                 remedy=f"Wait until it is done, cancel it there, or run `crow sessions stop {session_id}`.",
             )
         return key

@@ -217,7 +217,7 @@ async def _replace_beginning(
     if summary.complaint:
         title = f"{window.requests.info.name} could not summarise the conversation ({summary.complaint.rstrip('.')})."
         journal.append(
-            events.Remark("warning", title, "Crow kept the prompts, the changed files and the model's last words.")
+            events.Remark("warning", title, "Crow kept the prompts, the changed files and the model's last message.")
         )
     await journal.record(events.CompactionEnded(compaction_id, "completed", summary.text, cut))
     window.tell_usage(ratio, summary.usage)

@@ -155,7 +155,7 @@ def pdf_to_text(content: bytes) -> Converted:
     if not any(texts):
         if count and all(text is None for text in texts):
             raise Unreadable(TOO_INTRICATE)
-        raise Unreadable("The PDF contains no text, perhaps only images of it.")
+        raise Unreadable("The PDF contains no text. It may be a scan.")
     pages = [
         f"--- page {number} of {count} ---\n{UNREADABLE if text is None else text}"
         for number, text in enumerate(texts, 1)

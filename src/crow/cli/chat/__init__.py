@@ -34,7 +34,7 @@ from crow.visible import join_surrogates
 EXAMPLES = """\
   crow chat                       start a new session
   crow chat "fix the failing test"
-  crow chat --continue            continue the last session of this folder
+  crow chat --continue            continue the last session in this folder
   crow chat --resume              pick a session to continue
   crow chat --attach sketch.png "build this page"
 

@@ -123,7 +123,7 @@ class Inventory:
         pause = self._pauses.next(asyncio.get_running_loop().time())
         if pause > RESTLESS:
             text = "It keeps announcing changes to its lists, so Crow asks for them less and less often"
-            self._warn_once("restless", f"{text}, finally every {LONGEST_PAUSE:g} s.")
+            self._warn_once("restless", f"{text}, eventually every {LONGEST_PAUSE:g} s.")
         await asyncio.wait([lost], timeout=pause)
 
     async def _listen(self, client: Client) -> None:

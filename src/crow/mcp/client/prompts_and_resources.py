@@ -66,7 +66,7 @@ class Resources(Tool):
         chosen = [one for one in self._connections() if not arguments.server or one.name == arguments.server]
         names = ", ".join(f"`{one.name}`" for one in self._connections())
         if not chosen:
-            raise BadArguments(f"No such server has resources. Available: {names}.")
+            raise BadArguments(f"No server with that name has resources. Available: {names}.")
         if not arguments.uri:
             return ListAction(chosen, call.id, unknown)
         if len(chosen) > 1:

@@ -284,7 +284,7 @@ def folders_of(named: NamedRoots) -> tuple[str, ...]:
     """The host's roots as paths; what lies elsewhere than on this machine is none of ours, nor what is no address."""
     paths = [path for root in named.roots if (path := _folder(root))]
     if not paths:
-        raise WorkspaceError("The host names no usable folder.", remedy=REMEDY)
+        raise WorkspaceError("The host did not provide a usable folder.", remedy=REMEDY)
     return tuple(dict.fromkeys(paths))
 
 

@@ -196,7 +196,7 @@ REFUSALS = (
     RefusalPattern(
         "responses.stream",
         r"verified to stream",
-        "{provider} does not stream replies of {model} until your OpenAI organization is verified.",
+        "{provider} does not stream replies from {model} until your OpenAI organization is verified.",
     ),
     RefusalPattern(
         "responses.effort",
