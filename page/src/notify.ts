@@ -27,7 +27,7 @@ export function startNotify(): void {
     const now = new Map(rows.value.map((row) => [row.sessionId, row.state]));
     const isNews = (row: Row) => before !== null && before.get(row.sessionId) !== row.state;
     for (const row of rows.value.filter(isNews)) {
-      if (row.state === "asks") tell("Crow asks", row);
+      if (row.state === "asks") tell("Crow is waiting for you", row);
       else if (row.state === "done") tell("Crow is done", row);
     }
     if (isListed.value) before = now;

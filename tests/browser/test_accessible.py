@@ -116,7 +116,7 @@ def test_no_view_of_setting_up_and_losing_crow_has_a_serious_fault(tmp_path: Pat
             await asyncio.to_thread(web.end)
             await visit.connected("lost")
             await visit.say("and now?")
-            await expect(page.locator(".turn-line")).to_contain_text("waits")
+            await expect(page.locator(".turn-line")).to_contain_text("is queued")
             found += await serious(page, "a lost connection")
             await page.set_viewport_size({"width": 390, "height": 800})
             found += await serious(page, "a lost connection, phone")

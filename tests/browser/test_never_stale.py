@@ -28,7 +28,7 @@ def test_after_a_restart_everything_is_there_once_and_the_draft_is_kept(tmp_path
             await expect(visit.transcript.get_by_text("One.")).to_be_visible()  # what is known stays
             await visit.composer.fill("second")
             await visit.composer.press("Enter")
-            await expect(visit.page.get_by_text("Your message waits for the connection")).to_be_visible()
+            await expect(visit.page.get_by_text("Your message is queued")).to_be_visible()
             await visit.composer.fill("a draft")
             async with restarted(web):
                 await visit.connected()

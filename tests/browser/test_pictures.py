@@ -71,7 +71,7 @@ def test_six_views_can_be_pictured(tmp_path: Path) -> None:
                 await page.screenshot(path=folder / f"{name}.png", animations="disabled", caret="hide")
 
             await visit.begin(project)
-            await visit.say("A test fails. Can you mend it?")
+            await visit.say("A test fails. Can you fix it?")
             await expect(visit.question.locator(".add")).to_contain_text("the oldest")
             await expect(visit.question.get_by_role("button", name="Reject")).to_be_enabled()
             await take("question")

@@ -39,7 +39,7 @@ def test_a_question_is_answered_while_one_writes(tmp_path: Path) -> None:
             await expect(asked).to_contain_text("Why, or what instead?")
             await expect(visit.composer).to_be_focused()
             await expect(page.locator(".row.is-asks")).to_have_count(1)
-            await expect(page.locator(".turn-line")).to_contain_text("Waits for your answer")
+            await expect(page.locator(".turn-line")).to_contain_text("Waiting for you")
             await asked.get_by_label("Reason").fill("not two")
             await expect(asked.get_by_role("button", name="Send")).to_be_enabled()
             await asked.get_by_label("Reason").press("Enter")
@@ -174,11 +174,11 @@ def test_who_looks_elsewhere_is_told_of_a_question_and_of_the_end(tmp_path: Path
                 await asyncio.to_thread(ask)
                 await expect(visit.question).to_be_visible()
                 told = "window.told.map(({title, body}) => [title, body])"
-                assert await page.evaluate(told) == [["Crow asks", "change my file"]]
+                assert await page.evaluate(told) == [["Crow is waiting for you", "change my file"]]
                 await visit.question.get_by_role("button", name="Allow once").click()
                 await expect(page.locator(".row.is-done")).to_have_count(1)
                 assert await page.evaluate(told) == [
-                    ["Crow asks", "change my file"],
+                    ["Crow is waiting for you", "change my file"],
                     ["Crow is done", "change my file"],
                 ]
                 await page.evaluate("window.told[1].click()")

@@ -56,7 +56,7 @@ def test_a_message_that_waited_for_more_than_an_hour_is_asked_about(tmp_path: Pa
             await asyncio.to_thread(web.end, 9)
             await visit.connected("lost")
             await visit.say("delete it all")
-            await expect(page.get_by_text("Your message waits for the connection")).to_be_visible()
+            await expect(page.get_by_text("Your message is queued")).to_be_visible()
             await page.evaluate(AGE_WHAT_WAITS)
             async with restarted(web):
                 await page.reload()

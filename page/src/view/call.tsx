@@ -80,7 +80,7 @@ function CallState({ call }: { call: Call }): JSX.Element {
       )}
       {call.status === "completed" && <span class="good" role="img" aria-label="done"><Icon name="check" /></span>}
       {call.status === "failed" && <span class="bad" role="img" aria-label="failed"><Icon name="cross" /></span>}
-      {call.status === "pending" && <span class="quiet">waits</span>}
+      {call.status === "pending" && <span class="quiet">waiting</span>}
     </span>
   );
 }

@@ -97,7 +97,7 @@ export function Composer({ session }: { session: Session }): JSX.Element {
             <Icon name="stop" />
           </button>
         ) : (
-          <button class="send" aria-label={session.isBusy.value ? "Send into the running turn" : "Send"} disabled={isEmpty || session.isShut.value}>
+          <button class="send" aria-label={session.isBusy.value ? "Send to the running turn" : "Send"} disabled={isEmpty || session.isShut.value}>
             <Icon name="send" />
           </button>
         )}
@@ -107,9 +107,9 @@ export function Composer({ session }: { session: Session }): JSX.Element {
 }
 
 function placeholder(session: Session): string {
-  if (!crow.isUsable) return "No connection: what you send waits for it";
+  if (!crow.isUsable) return "Offline: your message is sent once connected";
   if (session.isShut.value) return "This session cannot be opened";
-  if (session.isBusy.value) return "Say something into the running turn";
+  if (session.isBusy.value) return "Message Crow while it works";
   return isCoarse.matches || isNarrow.matches ? "What should Crow do?" : "What should Crow do?   / for commands, @ for files";
 }
 

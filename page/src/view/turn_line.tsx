@@ -13,15 +13,15 @@ export function TurnLine({ session }: { session: Session }): JSX.Element {
   const others = session.faces.value.filter((face) => face !== OWN_NAME);
   const waiting = session.outbox.waiting.value.filter((one) => one.after === undefined && !isTooOld(one)).length;
   if (!crow.isUsable && waiting) {
-    const what = waiting === 1 ? "Your message waits" : `${waiting} messages wait`;
-    return <p class="turn-line" role="status">{what} for the connection, and will be sent then.</p>;
+    const what = waiting === 1 ? "Your message is queued" : `${waiting} messages are queued`;
+    return <p class="turn-line" role="status">{what} and will be sent once connected.</p>;
   }
   if (!session.isBusy.value) {
     return others.length ? <p class="turn-line quiet">Also open in {others.join(", ")}</p> : <></>;
   }
-  if (!crow.isUsable) return <p class="turn-line" role="status">No connection: how the turn goes on is shown when it is back.</p>;
+  if (!crow.isUsable) return <p class="turn-line" role="status">Offline: the rest of this turn is shown once connected.</p>;
   const wait = session.wait.value;
-  const by = session.by.value && session.by.value !== OWN_NAME ? ` · begun in ${session.by.value}` : "";
+  const by = session.by.value && session.by.value !== OWN_NAME ? ` · started in ${session.by.value}` : "";
   return (
     <div class="turn-line" role="status">
       <span class="spinner" aria-hidden="true" />
@@ -38,9 +38,9 @@ export function TurnLine({ session }: { session: Session }): JSX.Element {
 
 function activity(session: Session): string {
   void session.transcript.version.value;
-  if (session.doing.value === "asks" || questionsOf(session.id).length) return "Waits for your answer";
+  if (session.doing.value === "asks" || questionsOf(session.id).length) return "Waiting for you";
   const last = session.transcript.items.at(-1);
-  if (last?.is === "call" && !last.isSettled) return plainTitle(last.fields.value.title ?? "Works");
-  if (last?.is === "message" && last.kind === "thought") return "Thinks";
-  return last?.is === "message" && last.kind === "agent" ? "Writes" : "Waits for the model";
+  if (last?.is === "call" && !last.isSettled) return plainTitle(last.fields.value.title ?? "Working");
+  if (last?.is === "message" && last.kind === "thought") return "Thinking";
+  return last?.is === "message" && last.kind === "agent" ? "Writing" : "Waiting for the model";
 }

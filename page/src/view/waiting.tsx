@@ -40,7 +40,7 @@ function Choices({ session, message }: { session: WaitingProps["session"]; messa
   };
   return (
     <div class="waiting-choices">
-      <span class="quiet">{isOld ? `Written at ${new Date(writtenAt(message)).toLocaleString()}, and not sent. Send it now?` : "waits"}</span>
+      <span class="quiet">{isOld ? `Written at ${new Date(writtenAt(message)).toLocaleString()}, but not sent. Send it now?` : "queued"}</span>
       {isOld && crow.isUsable && (
         <button class="link" onClick={send}>
           Send
