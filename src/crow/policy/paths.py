@@ -162,16 +162,16 @@ def _tables() -> "tuple[_Table, _Table, _Table]":
 
 
 class _RiskyName(NamedTuple):
-    """A name in the file: `text` is what a path is, or ends with; or, in `wild`, an expression for such an end."""
+    """A name in the file: `text` is what a path is, or ends with; with `is_wild`, a pattern of such ends."""
 
     text: str
     is_folder: bool
     said: str
-    wild: re.Pattern[str] | None = None
+    is_wild: bool = False
 
     def fits(self, path: str) -> bool:
-        if self.wild is not None:
-            return self.wild.search(path) is not None
+        if self.is_wild:
+            return _compiled(self.text).search(path) is not None
         return path == self.text or (not self.text.startswith("/") and path.endswith(f"/{self.text}"))
 
 
@@ -187,7 +187,7 @@ class _Table:
         for name, said in entries:
             is_folder, text = name.endswith("/"), name.removesuffix("/")
             if _WILD.search(text):
-                self._wild.append(_RiskyName(text, is_folder, said, re.compile(_expression(text))))
+                self._wild.append(_RiskyName(text, is_folder, said, is_wild=True))
             else:
                 last = text.rpartition("/")[2]
                 self._exact.setdefault(last, []).append(_RiskyName(text, is_folder, said))
@@ -215,6 +215,12 @@ class _Table:
         if self._wild_names.match(name) or self._wild_ways.search(path):
             patterns = (*patterns, *self._wild)
         return next((known.said for known in patterns if known.is_folder is is_folder and known.fits(path)), "")
+
+
+@cache
+def _compiled(text: str) -> re.Pattern[str]:
+    """The pattern of one name, compiled when a path first comes near it: a hundred of them would delay each session."""
+    return re.compile(_expression(text))
 
 
 def _expression(text: str) -> str:
