@@ -288,7 +288,7 @@ _FORK_SERVERS = tuple(
     os.path.join("crow", *path).encode()
     for path in (("commands", "supervisor.py"), ("workspace", "supervisor.py"), ("workspace", "keeper.py"))
 )
-"""How a fork server's path ends, wherever that Crow is installed; in an older Crow the file has the second name."""
+"""How a fork server's path ends, wherever that Crow is installed; an older Crow has it under one of the later names."""
 MOST_LOOKS = 3
 """Looks at where a process came from, if one of those above it ends meanwhile."""
 
